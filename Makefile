@@ -33,7 +33,7 @@ DESTDIR ?=
 CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Werror
 CPPFLAGS += -I. -D_GNU_SOURCE
-# The shim under a name that the frameworks of Ascend look for; a link wouldn't do (see shim/mstx.c).
+# The shim under a name that the frameworks of Ascend look for; a link wouldn't do (see shim/device/mstx.c).
 POOL_SHIM = libmemtrace_libascend_kernel_hook.so
 LIBS     = -ldw -lelf -ljansson -lzstd -lz -liberty -lm -lpthread
 
@@ -46,8 +46,8 @@ endif
 # own unwinder.
 MACHINE  := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 ARCH     ?= $(MACHINE)
-UNWINDER_FILES = shim/stack.c shim/unwind.c shim/unwind_step.c shim/rules.c shim/cfi.c
-SHIM     := $(wildcard shim/*.c shim/*.S shim/arch/$(ARCH)/*.c shim/arch/$(ARCH)/*.S)
+UNWINDER_FILES = $(addprefix shim/stack/,stack.c unwind.c unwind_step.c rules.c cfi.c)
+SHIM     := $(wildcard shim/*/*.c shim/*/*.S shim/arch/$(ARCH)/*.c shim/arch/$(ARCH)/*.S)
 ifeq ($(ARCH),generic)
 SHIM     := $(filter-out %.S $(UNWINDER_FILES),$(SHIM))
 override CPPFLAGS += -DMT_ARCH_GENERIC
@@ -79,11 +79,11 @@ SHIM_FLAGS = -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
 # What both sides share as code rather than structs is compiled twice.
 SHIM_SHARED = $(patsubst %,$(B)/shim/format/%.c.o,number output_name settings text)
 
-$(B)/libmemtrace.so: $(SHIM) $(SHIM_SHARED) shim/exports.map
-	$(SAY)$(CC) -shared -Wl,--build-id=sha1 -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -Wl,--version-script=shim/exports.map -o $@ $(filter %.o,$^) $(LDFLAGS)
+$(B)/libmemtrace.so: $(SHIM) $(SHIM_SHARED) shim/hooks/exports.map
+	$(SAY)$(CC) -shared -Wl,--build-id=sha1 -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -Wl,--version-script=shim/hooks/exports.map -o $@ $(filter %.o,$^) $(LDFLAGS)
 $(B)/$(POOL_SHIM): $(B)/libmemtrace.so
 	$(SAY)cp $< $@
-# The program's getenv may be its own: shim/environ.h.
+# The program's getenv may be its own: shim/base/environ.h.
 $(SHIM_SHARED): CPPFLAGS += -Dgetenv=mt_environ_get
 $(SHIM): $(B)/%.o: % | $(B)/.compiler
 	@mkdir -p $(@D)
@@ -164,7 +164,7 @@ wheel-local: all manual
 
 # tests/unit/test_*.c   a program each, with everything of the analyzer but main
 # tests/unit/tsan_*.c   a program each under ThreadSanitizer; includes the shim's file that it tests, since a shim
-#                       that is linked in would replace malloc
+#                       that is linked in would replace malloc; of the reader TSAN_WITH is built along
 # tests/programs/*.c    run under the shim by tests/cases; lib*.c are shared objects, *.cc are C++
 UNITS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/test_*.c))
 TSAN     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/tsan_*.c))
@@ -183,9 +183,12 @@ $(B)/libanalyzer.a: $(filter-out $(B)/analyzer/commands/main.c.o,$(ANALYZER))
 $(UNITS): $(B)/%: %.c $(B)/libanalyzer.a
 	@mkdir -p $(@D)
 	$(COMPILE) -MF $@.d -o $@ $< $(B)/libanalyzer.a $(LDFLAGS) $(LIBS)
+TSAN_READER := $(wildcard analyzer/reader/*.c analyzer/util/*.c format/*.c)
+$(B)/tests/unit/tsan_ahead: TSAN_WITH = $(TSAN_READER) -lzstd -lz -lm
+$(B)/tests/unit/tsan_ahead: $(TSAN_READER)
 $(TSAN): $(B)/%: %.c
 	@mkdir -p $(@D)
-	$(COMPILE) -MF $@.d -fsanitize=thread -o $@ $< $(LDFLAGS) -lpthread
+	$(COMPILE) -MF $@.d -fsanitize=thread -o $@ $< $(TSAN_WITH) $(LDFLAGS) -lpthread
 # Unoptimised calls stay calls: what the tests expect of a stack must be in the program.
 $(PROGRAMS): $(B)/%: %.c
 	@mkdir -p $(@D)
@@ -232,7 +235,7 @@ golden: tests
 	tests/cases/golden.py --refresh
 
 CLANG_FORMAT ?= $(VENV)/bin/clang-format
-FORMATTED = memtrace.h $(wildcard $(addsuffix /*.[ch],analyzer/* shim shim/arch shim/arch/* format tests/unit))
+FORMATTED = memtrace.h $(wildcard $(addsuffix /*.[ch],analyzer/* shim/* shim/arch/* format tests/unit))
 format: ; @$(CLANG_FORMAT) -i $(FORMATTED)
 # Only text of screens may be longer than 120 columns.
 check-format:

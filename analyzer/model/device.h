@@ -161,7 +161,7 @@ bool devices_free_inherited(struct process_memory *a, enum event_space space, ui
 void devices_undo_inherited(struct process_memory *a, enum event_space space, uint64_t addr);
 
 /* Live bytes and blocks of a layer change by so much. LAYER_RESERVED has no sites. */
-void share_change(struct share *s, enum model_layer layer, struct change c, uint64_t ns);
+void share_change(struct share *s, enum model_layer layer, const struct change *c, uint64_t ns);
 /* A successful call that returned a block; site BLOCK_NO_SITE = none. */
 void share_count(struct share *s, enum model_layer layer, uint32_t site, uint64_t bytes);
 int64_t share_site(struct share *s, enum model_kind kind, const struct device_event *e);

@@ -48,9 +48,9 @@ void device_move_block(struct share *s, enum event_space space, const struct blo
 	if (space == SPACE_REGISTERED)
 		change_registered(s->account, c.bytes);
 	if (kind == MODEL_PINNED)
-		process_memory_change(s->account, c, ns);
+		process_memory_change(s->account, &c, ns);
 	else if (kind != MODEL_KINDS)
-		share_change(s, kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY, c, ns);
+		share_change(s, kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY, &c, ns);
 	if (kind == MODEL_POOL && s->capture_count)
 		graphs_move_block(s, b, delta, ns);
 }

@@ -10,7 +10,7 @@ static void change_reserved(struct share *s, const struct extent *x, int64_t del
 {
 	const struct change c = { MODEL_DEVICE, BLOCK_NO_SITE, delta * (int64_t)x->bytes, delta, x->start, 0, x->ns };
 	if (x->pool)
-		share_change(s, LAYER_RESERVED, c, ns);
+		share_change(s, LAYER_RESERVED, &c, ns);
 	if (x->pool && delta > 0)
 		share_count(s, LAYER_RESERVED, BLOCK_NO_SITE, x->bytes);
 	if (x->pool && delta < 0)

@@ -42,8 +42,8 @@ void graphs_change(struct share *s, const struct extent *x, int64_t delta, uint6
 	const struct change segment = { MODEL_DEVICE, BLOCK_NO_SITE, delta * (int64_t)x->bytes, delta, x->start, 0,
 					x->ns };
 	const struct change blocks = { MODEL_POOL, BLOCK_NO_SITE, delta * (int64_t)x->in_use, 0, x->start, 0, x->ns };
-	share_change(s, LAYER_PRIVATE, segment, ns);
-	share_change(s, LAYER_PRIVATE_POOL, blocks, ns);
+	share_change(s, LAYER_PRIVATE, &segment, ns);
+	share_change(s, LAYER_PRIVATE_POOL, &blocks, ns);
 }
 
 void graphs_move_block(struct share *s, const struct block *b, int64_t delta, uint64_t ns)
@@ -55,7 +55,7 @@ void graphs_move_block(struct share *s, const struct block *b, int64_t delta, ui
 	uint64_t bytes = delta < 0 && b->size > x->in_use ? x->in_use : b->size;
 	x->in_use += (uint64_t)delta * bytes;
 	share_change(s, LAYER_PRIVATE_POOL,
-		     (struct change){ MODEL_POOL, BLOCK_NO_SITE, delta * (int64_t)bytes, 0, b->addr, 0, b->ns }, ns);
+		     &(struct change){ MODEL_POOL, BLOCK_NO_SITE, delta * (int64_t)bytes, 0, b->addr, 0, b->ns }, ns);
 }
 
 /* Of the blocks in use those that begin in the extent. */

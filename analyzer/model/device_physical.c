@@ -19,7 +19,7 @@ static void charge_unmapped(struct physical *p, int64_t delta, uint64_t ns)
 {
 	if (p->share->seen.id)
 		share_change(p->share, LAYER_UNMAPPED,
-			     (struct change){ MODEL_DEVICE, BLOCK_NO_SITE, delta * (int64_t)p->size, delta, 0, 0, ns },
+			     &(struct change){ MODEL_DEVICE, BLOCK_NO_SITE, delta * (int64_t)p->size, delta, 0, 0, ns },
 			     ns);
 }
 

@@ -183,18 +183,18 @@ void share_settle(struct share *s, enum model_layer layer)
 	device_settle_moment(s->device);
 }
 
-void share_change(struct share *s, enum model_layer layer, struct change c, uint64_t ns)
+void share_change(struct share *s, enum model_layer layer, const struct change *c, uint64_t ns)
 {
 	struct peak_sum *own = &s->layer[layer], *sum = &s->device->layer[layer];
 	uint64_t before = own->totals.live_bytes, device_before = sum->totals.live_bytes;
-	if (c.bytes <= 0)
+	if (c->bytes <= 0)
 		share_settle(s, layer);
 	share_touch(s);
-	if (c.site != BLOCK_NO_SITE)
+	if (c->site != BLOCK_NO_SITE)
 		process_memory_change_site(s->account, c, own->number, sum->number);
 	peak_sum_change(own, c, ns);
 	peak_sum_change(sum, c, ns);
-	if (c.bytes > 0) {
+	if (c->bytes > 0) {
 		if (s->seen.first_ns == UINT64_MAX)
 			s->seen.first_ns = ns;
 		s->device->rise_ns = ns;
@@ -205,10 +205,7 @@ void share_change(struct share *s, enum model_layer layer, struct change c, uint
 		return;
 	process_memory_change_sums(s->account, c, layer == LAYER_POOL && s->leveled, ns);
 	if (s->account->model->query.on_change)
-		process_memory_describe_change(s->account,
-					       &(struct model_change){ .device = s->device->seen.index,
-								       .device_bytes = sum->totals.live_bytes },
-					       &c, ns);
+		process_memory_describe_change(s->account, c, s->device->seen.index, sum->totals.live_bytes, ns);
 }
 
 void share_count(struct share *s, enum model_layer layer, uint32_t site, uint64_t bytes)

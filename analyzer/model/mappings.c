@@ -27,7 +27,7 @@ static void change(struct process_memory *a, const struct range *r, int64_t byte
 	change_sum(&a->host->map[r->class], bytes, blocks);
 	if (r->class != MAP_RESERVED)
 		process_memory_change(a,
-				      (struct change){ MODEL_MAP, r->site, bytes, blocks, r->start, r->thread, r->ns },
+				      &(struct change){ MODEL_MAP, r->site, bytes, blocks, r->start, r->thread, r->ns },
 				      ns);
 }
 

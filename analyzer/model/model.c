@@ -185,6 +185,8 @@ static int end(struct model *m, const struct process *p)
 static inline void prefetch(const struct process_memory *a, const struct mt_event *far, const struct mt_event *near)
 {
 	blocks_prefetch(&a->heap, far->addr);
+	if (site_table_is_small(&a->sites))
+		return;
 	if (far->kind == MT_ALLOC)
 		site_table_prefetch(&a->sites, far->node, far->node2);
 	if (near->kind == MT_ALLOC) {

@@ -343,11 +343,9 @@ static int add_process(struct builder *b, const struct model_process *mp)
 
 /* ---- members ------------------------------------------------------------------------------------------- */
 
-static int by_owner_and_stack(const void *a, const void *b)
+static int by_stack(const void *a, const void *b)
 {
 	const struct part *x = a, *y = b;
-	if (x->owner != y->owner)
-		return x->owner < y->owner ? -1 : 1;
 	if (x->stack != y->stack)
 		return x->stack < y->stack ? -1 : 1;
 	return (x->site->process > y->site->process) - (x->site->process < y->site->process);
@@ -361,6 +359,17 @@ static int larger_stack(const void *a, const void *b)
 	if (x->blocks != y->blocks)
 		return x->blocks > y->blocks ? -1 : 1;
 	return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+static void put_largest_first(struct owner_stack *stacks, size_t count)
+{
+	size_t best = 0;
+	for (size_t i = 1; i < count; i++)
+		if (larger_stack(&stacks[i], &stacks[best]) < 0)
+			best = i;
+	const struct owner_stack first = stacks[0];
+	stacks[0] = stacks[best];
+	stacks[best] = first;
 }
 
 static int larger_owner(const void *a, const void *b)
@@ -481,7 +490,10 @@ static int finish_owner(struct builder *b, struct owner *o, const struct part *p
 	o->processes = count_processes(o, seen);
 	find_ranks(b->reader, o);
 	free(seen);
-	qsort(o->stacks, o->stack_count, sizeof(*o->stacks), larger_stack);
+	if (b->query->brief)
+		put_largest_first(o->stacks, o->stack_count);
+	else
+		qsort(o->stacks, o->stack_count, sizeof(*o->stacks), larger_stack);
 	struct stack_site where = stacks_site(b->stacks, o->stacks->stack, site_flags(b));
 	if (!o->label)
 		o->frame = where.frame;
@@ -534,20 +546,53 @@ static int add_absent(struct builder *b, const struct model_process *mp)
 	return e;
 }
 
+/* Each owner's parts side by side, in the order in which they were added; to[owner] is where they end. */
+static int gather_parts(struct builder *b, size_t *to)
+{
+	struct part *parts = malloc((b->count + 1) * sizeof(*parts));
+	if (!parts)
+		return error_memory();
+	for (size_t i = 0; i < b->count; i++)
+		to[b->parts[i].owner + 1]++;
+	for (size_t o = 1; o <= b->sites->count; o++)
+		to[o] += to[o - 1];
+	for (size_t i = 0; i < b->count; i++)
+		parts[to[b->parts[i].owner]++] = b->parts[i];
+	free(b->parts);
+	b->parts = parts;
+	return 0;
+}
+
+/* Stacks are numbered as sites come, so that they mostly are in order already. */
+static void sort_parts(struct part *parts, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (by_stack(&parts[i - 1], &parts[i]) > 0) {
+			qsort(parts, n, sizeof(*parts), by_stack);
+			return;
+		}
+}
+
+static int finish_parts(struct builder *b)
+{
+	size_t *to = calloc(b->sites->count + 2, sizeof(*to));
+	int e = to ? gather_parts(b, to) : error_memory();
+	for (size_t o = 0, from = 0; e == 0 && o < b->sites->count; from = to[o++]) {
+		sort_parts(b->parts + from, to[o] - from);
+		e = finish_owner(b, &b->sites->owners[o], b->parts + from, to[o] - from);
+	}
+	free(to);
+	return e;
+}
+
 static int finish_owners(struct builder *b, const struct model *m)
 {
-	if (b->count)
-		qsort(b->parts, b->count, sizeof(*b->parts), by_owner_and_stack);
-	for (size_t i = 0, n; i < b->count; i += n) {
-		for (n = 1; i + n < b->count && b->parts[i + n].owner == b->parts[i].owner; n++)
-			;
-		int e = finish_owner(b, &b->sites->owners[b->parts[i].owner], &b->parts[i], n);
-		if (e < 0)
-			return e;
-	}
+	int e = finish_parts(b);
+	if (e < 0)
+		return e;
 	for (unsigned id = 0; is_of_mappings(b->query) && id < reader_processes(b->reader); id++) {
 		const struct model_process *mp = model_process(m, id);
-		int e = wants_process(b->query, mp->process) ? add_absent(b, mp) : 0;
+		e = wants_process(b->query, mp->process) ? add_absent(b, mp) : 0;
 		if (e < 0)
 			return e;
 	}

@@ -8,7 +8,7 @@
 /* ---- heap ------------------------------------------------------------------------------------------------ */
 
 /* An own block begins to be live (delta 1) or ends (-1). */
-static void move_block(struct process_memory *a, const struct block *b, int64_t delta, uint64_t ns)
+static inline void move_block(struct process_memory *a, const struct block *b, int64_t delta, uint64_t ns)
 {
 	int64_t bytes = delta * (int64_t)b->size;
 	if (!a->model->query.numbers) {
@@ -17,7 +17,7 @@ static void move_block(struct process_memory *a, const struct block *b, int64_t 
 		bin->live_blocks += (uint64_t)delta;
 		heap_footprint_move(&a->footprint, b->addr, b->size, delta);
 	}
-	process_memory_change(a, (struct change){ MODEL_HEAP, b->site, bytes, delta, b->addr, b->thread, b->ns }, ns);
+	process_memory_change(a, &(struct change){ MODEL_HEAP, b->site, bytes, delta, b->addr, b->thread, b->ns }, ns);
 }
 
 static void move_inherited(struct process_memory *a, uint64_t addr, uint64_t size, int64_t delta)
@@ -42,7 +42,7 @@ static void note_missed(struct process_memory *a, uint32_t site, uint64_t bytes)
 		a->missed[site] += bytes;
 }
 
-/* Something is there already: its free was not seen. */
+/* Something may be there already: then its free was not seen. */
 static void end_missed(struct process_memory *a, uint64_t addr, uint64_t ns)
 {
 	struct block *old = blocks_find(&a->heap, addr);
@@ -118,19 +118,30 @@ static int prove_behind_gap(struct process_memory *a, uint64_t ns)
 
 static int heap_alloc(struct process_memory *a, const struct mt_event *s, uint32_t thread, uint64_t ns)
 {
-	end_missed(a, s->addr, ns);
+	int e = blocks_reserve(&a->heap);
+	if (e)
+		return e;
+	struct block *place = blocks_entry(&a->heap, s->addr);
+	if (place->addr || a->inherited_blocks.count) {
+		end_missed(a, s->addr, ns);
+		place = blocks_entry(&a->heap, s->addr);
+	}
 	int64_t site = process_memory_site(a, MODEL_HEAP, s, thread);
 	if (site < 0)
 		return (int)site;
-	struct block b = { .addr = s->addr, .size = s->size, .ns = ns, .site = (uint32_t)site, .thread = thread };
-	if (!a->sites.numbers_only && !site_table_open(&a->sites, a->seen.process->id, b.site,
+	place->addr = s->addr;
+	place->size = s->size;
+	place->ns = ns;
+	place->site = (uint32_t)site;
+	place->thread = thread;
+	a->heap.count++;
+	if (!a->sites.numbers_only && !site_table_open(&a->sites, a->seen.process->id, place->site,
 						       a->kind[MODEL_HEAP].number, a->host->kind[MODEL_HEAP].number))
 		return -MT_EMEMORY;
-	a->seen.bins[process_memory_bin(b.size)].allocations++;
-	move_block(a, &b, 1, ns);
-	process_memory_count(a, MODEL_HEAP, b.site, b.size);
-	int e = process_memory_set_last(a, MODEL_HEAP, thread, s->addr);
-	e = e ? e : blocks_put(&a->heap, &b);
+	a->seen.bins[process_memory_bin(s->size)].allocations++;
+	move_block(a, place, 1, ns);
+	process_memory_count(a, MODEL_HEAP, place->site, s->size);
+	e = process_memory_set_last(a, MODEL_HEAP, thread, s->addr);
 	return e ? e : prove_behind_gap(a, ns);
 }
 
@@ -300,8 +311,8 @@ static int fail(struct process_memory *a, const struct mt_event *s, uint64_t ns)
 /* What grows by realloc is there all the time, though its free is recorded before. */
 static bool is_move(const struct process_memory *a, const struct mt_event *s)
 {
-	return a->model->query.on_change && (s->kind == MT_ALLOC || s->kind == MT_FREE) &&
-	       !strncmp(process_hook(a->seen.process, s->hook), "realloc", 7);
+	return (s->kind == MT_ALLOC || s->kind == MT_FREE) &&
+	       (a->seen.process->realloc_hooks[s->hook / 64] >> s->hook % 64 & 1);
 }
 
 int process_memory_slot(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
@@ -423,6 +434,7 @@ static void drop_blocks(struct process_memory *a)
 	free(a->rings);
 	a->rings = NULL;
 	a->ring_room = 0;
+	site_table_rest(&a->sites);
 	devices_drop(a);
 }
 

@@ -131,7 +131,10 @@ int maps_unmap(struct process_memory *a, const struct mt_event *s, uint32_t ring
 /* 1: it is undone; 0: this ring's last unmapping was not of `addr`. */
 int maps_undo(struct process_memory *a, uint64_t addr, uint32_t ring, uint64_t ns);
 
-/* process_sums.c: live bytes and blocks of a kind change by so much; site BLOCK_NO_SITE = only the sums. */
+/* ---- sums ------------------------------------------------------------------------------------------------ */
+
+/* Live bytes and blocks of a kind change by so much; site BLOCK_NO_SITE = only the sums. It is handed on by reference:
+ * a copy that is read in other pieces than it was written waits for the stores. */
 struct change {
 	enum model_kind kind;
 	uint32_t site;
@@ -140,14 +143,72 @@ struct change {
 	uint32_t thread;
 	uint64_t made_ns;
 };
-void process_memory_change(struct process_memory *a, struct change c, uint64_t ns);
-/* Its parts: the site, whose owners' peaks have these numbers, and the sums of process and host. */
-void process_memory_change_site(struct process_memory *a, struct change c, uint64_t number, uint64_t host_number);
-/* hidden: not shown in timelines. */
-void process_memory_change_sums(struct process_memory *a, struct change c, bool hidden, uint64_t ns);
-void process_memory_describe_change(const struct process_memory *a, struct model_change *told, const struct change *c,
-				    uint64_t ns);
-void peak_sum_change(struct peak_sum *t, struct change c, uint64_t ns);
+
+static inline void peak_sum_change(struct peak_sum *t, const struct change *c, uint64_t ns)
+{
+	if (c->bytes >= 0)
+		peak_sum_rise(t, (uint64_t)c->bytes, ns);
+	else
+		peak_sum_drop(t, (uint64_t)-c->bytes);
+	t->totals.live_blocks += (uint64_t)c->blocks;
+}
+
+/* Before anything else changes: the number that a site is compared with must be that of the peak that ends here. */
+static inline void process_memory_settle(struct process_memory *a, const struct change *c)
+{
+	if (c->bytes > 0)
+		return;
+	peak_sum_settle(&a->kind[c->kind]);
+	peak_sum_settle(&a->host->kind[c->kind]);
+}
+
+/* Of the site, whose owners' peaks have these numbers. */
+static inline void process_memory_change_site(struct process_memory *a, const struct change *c, uint64_t number,
+					      uint64_t host_number)
+{
+	struct model_site *s = site_table_open(&a->sites, a->seen.process->id, c->site, number, host_number);
+	if (!s)
+		return;
+	site_table_touch(s, number, host_number);
+	s->live_bytes += (uint64_t)c->bytes;
+	s->live_blocks += (uint32_t)c->blocks;
+	site_table_close(&a->sites, s);
+}
+
+/* Of the sums of process and host. hidden: not shown in timelines. */
+static inline void process_memory_change_sums(struct process_memory *a, const struct change *c, bool hidden,
+					      uint64_t ns)
+{
+	struct peak_sum *own = &a->kind[c->kind], *host = &a->host->kind[c->kind];
+	const uint64_t left_out = c->kind == MODEL_POOL ? a->left_out : 0;
+	uint64_t before = own->totals.live_bytes + left_out, host_before = host->totals.live_bytes + left_out;
+	process_memory_settle(a, c);
+	peak_sum_change(own, c, ns);
+	peak_sum_change(host, c, ns);
+	if (!a->model->from_reached || hidden)
+		return;
+	series_note(&a->seen.timeline[c->kind], &a->model->timeline, before, own->totals.live_bytes + left_out,
+		    own->totals.live_blocks);
+	series_note(&a->host->timeline[c->kind], &a->model->timeline, host_before, host->totals.live_bytes + left_out,
+		    host->totals.live_blocks);
+}
+
+/* Calls query.on_change, which is not NULL. `device_bytes`: live of that kind on the device. */
+void process_memory_describe_change(const struct process_memory *a, const struct change *c, uint32_t device,
+				    uint64_t device_bytes, uint64_t ns);
+
+static inline void process_memory_change(struct process_memory *a, const struct change *c, uint64_t ns)
+{
+	if (!a->model->query.numbers) {
+		process_memory_settle(a, c);
+		if (c->site != BLOCK_NO_SITE)
+			process_memory_change_site(a, c, a->kind[c->kind].number, a->host->kind[c->kind].number);
+		process_memory_change_sums(a, c, false, ns);
+	}
+	if (a->model->query.on_change)
+		process_memory_describe_change(a, c, MODEL_NO_DEVICE, 0, ns);
+}
+
 void process_memory_note_age(struct process_memory *a, uint32_t site, uint64_t ns);
 int64_t process_memory_site(struct process_memory *a, enum model_kind kind, const struct mt_event *s, uint32_t thread);
 

@@ -1,89 +1,27 @@
 /* Sums of a process and its host, and what of its books all kinds of memory share. */
 #include "analyzer/model/process_memory.h"
 
-void process_memory_change_site(struct process_memory *a, struct change c, uint64_t number, uint64_t host_number)
+void process_memory_describe_change(const struct process_memory *a, const struct change *c, uint32_t device,
+				    uint64_t device_bytes, uint64_t ns)
 {
-	struct model_site *s = site_table_open(&a->sites, a->seen.process->id, c.site, number, host_number);
-	if (!s)
-		return;
-	site_table_touch(s, number, host_number);
-	s->live_bytes += (uint64_t)c.bytes;
-	s->live_blocks += (uint32_t)c.blocks;
-	site_table_close(&a->sites, s);
-}
-
-void peak_sum_change(struct peak_sum *t, struct change c, uint64_t ns)
-{
-	if (c.bytes >= 0)
-		peak_sum_rise(t, (uint64_t)c.bytes, ns);
-	else
-		peak_sum_drop(t, (uint64_t)-c.bytes);
-	t->totals.live_blocks += (uint64_t)c.blocks;
-}
-
-/* *told has what only the caller knows. */
-void process_memory_describe_change(const struct process_memory *a, struct model_change *told, const struct change *c,
-				    uint64_t ns)
-{
-	const struct site_key site =
-		c->site == BLOCK_NO_SITE ? (struct site_key){ 0 } : site_table_key(&a->sites, c->site);
-	told->model = a->model;
-	told->process = a->seen.process;
-	told->kind = c->kind;
-	told->site = c->site;
-	told->node = site.node;
-	told->node2 = site.node2;
-	told->thread = c->thread;
-	told->addr = c->addr;
-	told->bytes = c->bytes;
-	told->blocks = c->blocks;
-	told->made_ns = c->made_ns;
-	told->moves = a->moves;
-	told->ns = ns;
-	a->model->query.on_change(a->model->query.arg, told);
-}
-
-/* Everything but sites, and the settling before. */
-static void change_sums(struct process_memory *a, struct change c, bool hidden, uint64_t ns)
-{
-	struct peak_sum *own = &a->kind[c.kind], *host = &a->host->kind[c.kind];
-	const uint64_t left_out = c.kind == MODEL_POOL ? a->left_out : 0;
-	uint64_t before = own->totals.live_bytes + left_out, host_before = host->totals.live_bytes + left_out;
-	peak_sum_change(own, c, ns);
-	peak_sum_change(host, c, ns);
-	if (!a->model->from_reached || hidden)
-		return;
-	series_note(&a->seen.timeline[c.kind], &a->model->timeline, before, own->totals.live_bytes + left_out,
-		    own->totals.live_blocks);
-	series_note(&a->host->timeline[c.kind], &a->model->timeline, host_before, host->totals.live_bytes + left_out,
-		    host->totals.live_blocks);
-}
-
-static void settle(struct process_memory *a, const struct change *c)
-{
-	if (c->bytes > 0)
-		return;
-	peak_sum_settle(&a->kind[c->kind]);
-	peak_sum_settle(&a->host->kind[c->kind]);
-}
-
-void process_memory_change_sums(struct process_memory *a, struct change c, bool hidden, uint64_t ns)
-{
-	settle(a, &c);
-	change_sums(a, c, hidden, ns);
-}
-
-void process_memory_change(struct process_memory *a, struct change c, uint64_t ns)
-{
-	if (!a->model->query.numbers) {
-		/* before the site is touched: the number it is compared with must be that of the peak that ends here */
-		settle(a, &c);
-		if (c.site != BLOCK_NO_SITE)
-			process_memory_change_site(a, c, a->kind[c.kind].number, a->host->kind[c.kind].number);
-		change_sums(a, c, false, ns);
-	}
-	if (a->model->query.on_change)
-		process_memory_describe_change(a, &(struct model_change){ .device = MODEL_NO_DEVICE }, &c, ns);
+	const struct site_origin none = { 0 },
+				 *site = c->site == BLOCK_NO_SITE ? &none : site_table_origin(&a->sites, c->site);
+	const struct model_change told = { .model = a->model,
+					   .process = a->seen.process,
+					   .kind = c->kind,
+					   .site = c->site,
+					   .node = site->node,
+					   .node2 = site->node2,
+					   .thread = c->thread,
+					   .addr = c->addr,
+					   .bytes = c->bytes,
+					   .blocks = c->blocks,
+					   .device = device,
+					   .device_bytes = device_bytes,
+					   .made_ns = c->made_ns,
+					   .moves = a->moves,
+					   .ns = ns };
+	a->model->query.on_change(a->model->query.arg, &told);
 }
 
 /* See model_site.sampled. */
@@ -99,12 +37,15 @@ static uint64_t sampled(const struct process *p, const struct mt_event *s)
 
 int64_t process_memory_site(struct process_memory *a, enum model_kind kind, const struct mt_event *s, uint32_t thread)
 {
+	const uint64_t sample = sampled(a->seen.process, s);
+	if (kind == MODEL_HEAP && !sample && a->model->query.split == MODEL_SPLIT_NONE)
+		return site_table_plain(&a->sites, a->seen.process->id, s->node, s->node2);
 	struct site_key key = { .process = a->seen.process->id,
 				.node = s->node,
 				.node2 = s->node2,
 				.kind = kind,
 				.device = MODEL_NO_DEVICE,
-				.sampled = sampled(a->seen.process, s) };
+				.sampled = sample };
 	if (a->model->query.split == MODEL_SPLIT_THREAD)
 		key.split = thread;
 	else if (a->model->query.split == MODEL_SPLIT_SIZE)

@@ -2,7 +2,7 @@
  * What blocks with sampled stacks say about all blocks (docs/design/model.md, "Sampled stacks").
  *
  * In sample mode a block of s bytes below the sampling size S has a stack with probability p = 1 - exp(-s/S),
- * independently of all others (shim/sample.h). So each one that has stands for s/p bytes in 1/p blocks (Horvitz and
+ * independently of all others (shim/trace/sample.h). So each one that has stands for s/p bytes in 1/p blocks (Horvitz and
  * Thompson): the sum is unbiased for whatever is summed up. Its variance is (sum over all blocks) * spread, spread
  * being s(1-p)/p for one size and estimated from the sample for a mixture. The interval holds the sums Y that the
  * estimate y is within 1.96 of their own standard deviations of, (y - Y)^2 <= 1.96^2 * spread * Y: unlike y +- 1.96

@@ -31,30 +31,24 @@ static struct model_bucket *push(struct model_series *s, uint64_t value, uint64_
 	if (s->count == s->room) {
 		size_t room = s->room;
 		if (vec_reserve_raw(s->buckets, room, s->count + 1u))
-			return NULL; /* a picture with a hole is better than no answer */
+			return NULL;
 		s->room = (uint32_t)room;
 	}
 	s->buckets[s->count] = (struct model_bucket){ value, value, value, blocks };
 	return &s->buckets[s->count++];
 }
 
-void series_note(struct model_series *s, const struct axis *a, uint64_t before, uint64_t value, uint64_t blocks)
+int series_reach(struct model_series *s, const struct axis *a, uint64_t before)
 {
 	if (!s->count) {
 		s->first = a->now;
 		if (!push(s, before, 0))
-			return;
+			return -MT_EMEMORY;
 	}
 	while (s->first + s->count <= a->now)
 		if (!push(s, before, s->buckets[s->count - 1].blocks))
-			return;
-	struct model_bucket *b = &s->buckets[s->count - 1];
-	if (value < b->low)
-		b->low = value;
-	if (value > b->high)
-		b->high = value;
-	b->last = value;
-	b->blocks = blocks;
+			return -MT_EMEMORY;
+	return 0;
 }
 
 /* Bucket k of the new series is the old ones 2k and 2k + 1, of which one may not exist at either end. */

@@ -75,9 +75,9 @@ static bool is_plain_site(const struct site_table *t, const struct model_site *s
 	return s->kind == MODEL_HEAP && !(t->origins[s->number].figures & SITE_ODD);
 }
 
-void site_table_close(struct site_table *t, struct model_site *s)
+void site_table_close_plain(struct site_table *t, struct model_site *s)
 {
-	if (s->live_blocks || s->live_bytes || s->peak_blocks || s->host_peak_blocks || !is_plain_site(t, s))
+	if (!is_plain_site(t, s))
 		return;
 	t->origins[s->number].figures = SITE_AGAIN;
 	*s = (struct model_site){ .kind = MODEL_KINDS, .node = t->unused };
@@ -134,12 +134,9 @@ static struct model_site *new_figures(struct site_table *t, const struct site_ke
 	return s;
 }
 
-struct model_site *site_table_open(struct site_table *t, uint32_t process, uint32_t site, uint64_t number,
-				   uint64_t host_number)
+struct model_site *site_table_open_new(struct site_table *t, uint32_t process, uint32_t site, uint64_t number,
+				       uint64_t host_number)
 {
-	struct model_site *s = site_table_figures(t, site);
-	if (s || t->numbers_only)
-		return s;
 	struct site_key key = site_table_key(t, site);
 	key.process = process;
 	return new_figures(t, &key, site, number, host_number);
@@ -257,6 +254,24 @@ int64_t site_table_site(struct site_table *t, const struct site_key *key, uint64
 	return n;
 }
 
+int64_t site_table_plain_anew(struct site_table *t, uint32_t process, uint32_t node, uint32_t node2)
+{
+	enum { WORTH_IT = 8 * SITE_RECENT };
+	const struct site_key key = {
+		.process = process, .node = node, .node2 = node2, .kind = MODEL_HEAP, .device = MODEL_NO_DEVICE
+	};
+	if (!t->recent && ++t->looks == WORTH_IT)
+		t->recent = calloc(SITE_RECENT, sizeof(*t->recent)); /* without it is slower only */
+	return site_table_site(t, &key, 0, 0);
+}
+
+void site_table_rest(struct site_table *t)
+{
+	free(t->recent);
+	t->recent = NULL;
+	t->looks = 0;
+}
+
 static uint64_t heap_hash(uint32_t node, uint32_t node2)
 {
 	struct site_key key = { .node = node, .node2 = node2, .kind = MODEL_HEAP, .device = MODEL_NO_DEVICE };
@@ -288,6 +303,7 @@ void site_table_fini(struct site_table *t)
 	free(t->origins);
 	free(t->oldest_ns);
 	free(t->doubts);
+	free(t->recent);
 	hash_index_fini(&t->index);
 	*t = (struct site_table){ 0 };
 }

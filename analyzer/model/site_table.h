@@ -9,6 +9,7 @@
 
 #include "analyzer/model/model.h"
 #include "analyzer/model/series.h"
+#include "analyzer/util/blocks.h"
 #include "analyzer/util/hash_index.h"
 
 /* A live sum. `totals` holds live and peak values, the rest is how they come about. */
@@ -71,8 +72,18 @@ struct site_table {
 	uint32_t unused;     /* the first of `sites` that is free, plus 1; its `node` is the next one */
 	uint64_t *oldest_ns; /* see struct model_process */
 	struct model_doubt *doubts;
-	struct hash_index index; /* by hash of the key: the site + 1 */
+	struct hash_index index;    /* by hash of the key: the site + 1 */
+	struct site_recent *recent; /* SITE_RECENT; NULL = not yet worth it, or over */
+	uint32_t looks;             /* for plain sites, until there is `recent` */
 };
+
+/* Plain sites that were asked for lately: most allocations are by a stack that allocated just before. */
+struct site_recent {
+	uint32_t node, node2;
+	uint32_t site; /* the site + 1; 0 = none */
+};
+
+enum { SITE_RECENT = 1024 };
 
 #define SITE_ODD     (1u << 31)
 #define SITE_AGAIN   (1u << 30) /* it had figures before, or none of its blocks was seen */
@@ -82,6 +93,24 @@ struct site_table {
  * Stamps of a new one say "was empty at the peak". */
 int64_t site_table_site(struct site_table *t, const struct site_key *key, uint64_t number, uint64_t host_number);
 
+/* The same of a site of the heap that is neither split nor sampled. */
+int64_t site_table_plain_anew(struct site_table *t, uint32_t process, uint32_t node, uint32_t node2);
+
+static inline int64_t site_table_plain(struct site_table *t, uint32_t process, uint32_t node, uint32_t node2)
+{
+	const uint32_t mixed = (node ^ node2 * 0x85EBCA6Bu) * 0x9E3779B1u;
+	struct site_recent *r = t->recent ? &t->recent[mixed >> 22] : NULL;
+	if (r && r->site && r->node == node && r->node2 == node2)
+		return r->site - 1;
+	int64_t site = site_table_plain_anew(t, process, node, node2);
+	if (r && site >= 0 && site != BLOCK_NO_SITE)
+		*r = (struct site_recent){ node, node2, (uint32_t)site + 1 };
+	return site;
+}
+
+/* No more sites will be asked for, as far as is known. */
+void site_table_rest(struct site_table *t);
+
 /* NULL if it has none. */
 static inline struct model_site *site_table_figures(const struct site_table *t, uint32_t site)
 {
@@ -89,12 +118,25 @@ static inline struct model_site *site_table_figures(const struct site_table *t, 
 	return figures ? &t->sites[figures - 1] : NULL;
 }
 
+struct model_site *site_table_open_new(struct site_table *t, uint32_t process, uint32_t site, uint64_t number,
+				       uint64_t host_number);
+
 /* The same, made if there are none; NULL also if there is no memory. */
-struct model_site *site_table_open(struct site_table *t, uint32_t process, uint32_t site, uint64_t number,
-				   uint64_t host_number);
+static inline struct model_site *site_table_open(struct site_table *t, uint32_t process, uint32_t site, uint64_t number,
+						 uint64_t host_number)
+{
+	struct model_site *s = site_table_figures(t, site);
+	return s || t->numbers_only ? s : site_table_open_new(t, process, site, number, host_number);
+}
+
+void site_table_close_plain(struct site_table *t, struct model_site *s);
 
 /* Gives them back if there is nothing in them. They were touched. */
-void site_table_close(struct site_table *t, struct model_site *s);
+static inline void site_table_close(struct site_table *t, struct model_site *s)
+{
+	if (!(s->live_blocks | s->live_bytes | s->peak_blocks | s->host_peak_blocks))
+		site_table_close_plain(t, s);
+}
 
 /* Blocks of which nothing else is known came and went. */
 static inline void site_table_unseen(struct site_table *t, uint32_t site)
@@ -118,12 +160,24 @@ int site_table_settle(struct site_table *t, uint32_t process);
 /* When the peaks are known: figures that nothing is left of go. */
 void site_table_drop_empty(struct site_table *t);
 
+/* The same of its stack alone. */
+static inline const struct site_origin *site_table_origin(const struct site_table *t, uint32_t site)
+{
+	return &(t->known ? t->known : t)->origins[site];
+}
+
 struct site_key site_table_key(const struct site_table *t, uint32_t site);
 
 /* For loops over all figures; those of no site have kind MODEL_KINDS. */
 static inline size_t site_table_count(const struct site_table *t)
 {
 	return t->numbers_only ? 0 : t->site_count;
+}
+
+/* So few that they are in the cache anyway. */
+static inline bool site_table_is_small(const struct site_table *t)
+{
+	return (t->known ? t->known : t)->count < 1024;
 }
 
 /* Bring what an allocation of the heap by these nodes needs into the cache: first its place in the index, then, some

@@ -17,6 +17,9 @@ struct busy {
 	bool begun;
 	uint64_t from_ns, width_ns, moving, live;
 	struct stretch stretches[STRETCHES];
+	/* the one that was looked for last, and its time: most changes come right after another */
+	struct stretch *now;
+	uint64_t now_from_ns, now_until_ns;
 	uint8_t *turns; /* by site: how often it allocated, up to RECURS */
 	size_t turn_count, turn_room;
 };
@@ -69,6 +72,7 @@ static void halve(struct busy *b)
 	}
 	memset(b->stretches + STRETCHES / 2, 0, sizeof(b->stretches) / 2);
 	b->width_ns *= 2;
+	b->now_until_ns = 0;
 }
 
 static struct stretch *stretch_at(struct busy *b, uint64_t ns)
@@ -78,11 +82,17 @@ static struct stretch *stretch_at(struct busy *b, uint64_t ns)
 		b->from_ns = ns;
 		b->width_ns = SHORTEST_NS;
 	}
+	if (ns >= b->now_from_ns && ns < b->now_until_ns)
+		return b->now;
 	if (ns < b->from_ns)
 		return NULL;
 	while ((ns - b->from_ns) / b->width_ns >= STRETCHES)
 		halve(b);
-	return &b->stretches[(ns - b->from_ns) / b->width_ns];
+	const uint64_t number = (ns - b->from_ns) / b->width_ns;
+	b->now = &b->stretches[number];
+	b->now_from_ns = b->from_ns + number * b->width_ns;
+	b->now_until_ns = b->now_from_ns + b->width_ns;
+	return b->now;
 }
 
 /* Of what was folded, and has no stack, nobody knows. */

@@ -17,6 +17,7 @@ struct trace_block {
 	uint64_t offset, bytes;
 	uint32_t type;
 	uint64_t last_ticks;
+	uint32_t slots; /* of events, as its head says */
 };
 
 /* PID-N.trace, indexed but not yet checked: checksums are verified when a block is used. */
@@ -146,6 +147,8 @@ void reader_remark(struct reader *r, int code, const char *file, int64_t offset,
 	__attribute__((format(printf, 5, 6)));
 bool reader_is_following(const struct reader *r);
 struct codec *reader_codec(struct reader *r);
+struct ahead *reader_ahead(const struct reader *r); /* guards the codec from when processes are merged on */
+bool reader_is_large(const struct reader *r);       /* worth a thread */
 struct memory_bound *reader_bound(const struct reader *r);
 uint64_t *reader_decoded(struct reader *r); /* bytes of events that its streams hold */
 

@@ -93,6 +93,8 @@ static int take_hook(struct image *im, const struct record *rec)
 	if (!fixed(rec, &hook, sizeof(hook)) || !name || hook.id >= 1024)
 		return -MT_EFORMAT;
 	im->hooks[hook.id] = name;
+	uint64_t *moves = &im->process.realloc_hooks[hook.id / 64], bit = 1ull << hook.id % 64;
+	*moves = strncmp(name, "realloc", 7) ? *moves & ~bit : *moves | bit;
 	return 0;
 }
 

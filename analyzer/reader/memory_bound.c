@@ -11,12 +11,12 @@
 
 /* Of what traces hold nodes grow least when they are decoded (twofold to fivefold), names most (tenfold): sixty-four
  * times has never been seen, and what is below the least does no harm. The blocks of events that a recorder writes take
- * 13 MiB, one at a time of each process. */
+ * 9 MiB, one at a time of each process; one more is decoded ahead where there is room. */
 #define ROOM_TIMES     64
 #define ROOM_LEAST     (256ull << 20)
 #define ROOM_A_PROCESS (16ull << 20)
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HAS_SHADOW 1 /* 16 TiB that are counted though nobody has them */
 #else
 #define HAS_SHADOW 0

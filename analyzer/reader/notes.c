@@ -24,6 +24,16 @@ struct codec *reader_codec(struct reader *r)
 	return r->codec;
 }
 
+struct ahead *reader_ahead(const struct reader *r)
+{
+	return r->ahead;
+}
+
+bool reader_is_large(const struct reader *r)
+{
+	return r->is_large;
+}
+
 uint64_t *reader_decoded(struct reader *r)
 {
 	return &r->decoded;

@@ -1,5 +1,6 @@
 #include "analyzer/reader/process_stream.h"
 
+#include "analyzer/reader/decode_ahead.h"
 #include "analyzer/reader/merge_rings.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/event_check.h"
@@ -12,8 +13,10 @@
 #define PACKED_BATCH 16384u
 /* of the blocks that a reader holds decoded at a time: those of some eight processes */
 #define DECODED_MOST (96ull << 20)
+#define AHEAD_MOST   (DECODED_MOST / 2) /* beyond that no block is decoded ahead */
+#define SLICE        4096u              /* slots that are handed out at a time: they stay in the cache */
 #define NO_THREAD    0u
-#define SLOT_BYTES   (sizeof(struct mt_event) + 2 * sizeof(uint32_t) + sizeof(uint64_t)) /* decoded */
+#define SLOT_BYTES   (sizeof(struct mt_event) + sizeof(uint32_t)) /* decoded */
 
 struct stream {
 	struct image *image;
@@ -21,11 +24,13 @@ struct stream {
 	size_t next_block;
 	struct merge *merge; /* once the blocks are through */
 	struct codec_buf block;
-	struct mt_event *slots;
-	uint32_t *rings, *threads;
-	size_t room;
+	struct decoded held;
+	size_t at, count;         /* what of it is not handed out yet */
+	struct ahead_block ahead; /* the block behind that */
+	uint32_t *threads;        /* of the slice that is handed out */
+	size_t thread_room;
 	uint64_t last_ticks;
-	uint64_t *positions; /* of those that came from the rings */
+	uint64_t *positions; /* RAW_BATCH, of those that came from the rings */
 	uint64_t *covered;   /* per ring: the slots below are behind us */
 	uint64_t *again;     /* per ring: how many slots of the block have come before, from the ring itself */
 	size_t again_room;
@@ -78,51 +83,50 @@ int stream_refresh(struct stream *s)
 	return image_resume(s->image) ? reader_damage(s->image->reader) : 0;
 }
 
-static void give_room(struct stream *s)
+static void give_room(struct stream *s, struct decoded *d)
 {
-	free(s->slots);
-	free(s->rings);
-	free(s->threads);
-	free(s->positions);
-	s->slots = NULL;
-	s->rings = s->threads = NULL;
-	s->positions = NULL;
-	memory_bound_give(reader_bound(s->image->reader), s->room * SLOT_BYTES);
-	*reader_decoded(s->image->reader) -= s->room * SLOT_BYTES;
-	s->room = 0;
+	free(d->slots);
+	free(d->rings);
+	memory_bound_give(reader_bound(s->image->reader), d->room * SLOT_BYTES);
+	*reader_decoded(s->image->reader) -= d->room * SLOT_BYTES;
+	*d = (struct decoded){ 0 };
 }
 
-static int make_room(struct stream *s, size_t slots)
+static int make_room(struct stream *s, struct decoded *d, size_t slots)
 {
-	if (slots <= s->room)
+	if (slots <= d->room)
 		return 0;
-	give_room(s);
+	give_room(s, d);
 	int e = memory_bound_take(reader_bound(s->image->reader), slots * SLOT_BYTES, s->image->trace.file.path,
 				  ERROR_NO_OFFSET);
 	if (e)
 		return e;
-	s->slots = malloc(slots * sizeof(*s->slots));
-	s->rings = malloc(slots * sizeof(*s->rings));
-	s->threads = malloc(slots * sizeof(*s->threads));
-	s->positions = malloc(slots * sizeof(*s->positions));
-	s->room = slots; /* as far as the bound is concerned */
-	*reader_decoded(s->image->reader) += s->room * SLOT_BYTES;
-	return s->slots && s->rings && s->threads && s->positions
-		       ? 0
-		       : error_set(MT_EMEMORY, s->image->trace.file.path, ERROR_NO_OFFSET, NULL);
+	d->slots = malloc(slots * sizeof(*d->slots));
+	d->rings = malloc(slots * sizeof(*d->rings));
+	d->room = slots; /* as far as the bound is concerned */
+	*reader_decoded(s->image->reader) += d->room * SLOT_BYTES;
+	if (d->slots && d->rings)
+		return 0;
+	give_room(s, d);
+	return error_set(MT_EMEMORY, s->image->trace.file.path, ERROR_NO_OFFSET, NULL);
 }
 
 void stream_free(struct stream *s)
 {
 	if (!s)
 		return;
+	ahead_take(reader_ahead(s->image->reader), &s->ahead);
 	image_suspend(s->image);
-	give_room(s);
+	give_room(s, &s->held);
+	give_room(s, &s->ahead.to);
+	codec_buf_fini(&s->ahead.block);
 	merge_rings_free(s->merge);
 	codec_buf_fini(&s->block);
 	for (; s->part < s->part_count; s->part++)
 		codec_buf_fini(&s->parts[s->part].bytes);
 	free(s->parts);
+	free(s->threads);
+	free(s->positions);
 	free(s->covered);
 	free(s->again);
 	free(s->owner);
@@ -159,14 +163,16 @@ static int take_again(struct stream *s, const struct mt_cover *c)
 static void drop_again(struct stream *s, size_t *count)
 {
 	size_t kept = 0;
+	if (!s->again_room)
+		return;
 	for (size_t i = 0; i < *count; i++) {
-		uint32_t ring = s->rings[i];
+		uint32_t ring = s->held.rings[i];
 		if (ring < s->again_room && s->again[ring]) {
 			s->again[ring]--;
 			continue;
 		}
-		s->slots[kept] = s->slots[i];
-		s->rings[kept++] = ring;
+		s->held.slots[kept] = s->held.slots[i];
+		s->held.rings[kept++] = ring;
 	}
 	if (kept < *count)
 		memset(s->again, 0, s->again_room * sizeof(*s->again));
@@ -241,10 +247,12 @@ static int take_covers(struct stream *s, const struct trace_block *b, const stru
 
 static int check_slots(struct stream *s, const struct trace_block *b, size_t *count)
 {
+	struct mt_event *slots = s->held.slots;
+	uint32_t *rings = s->held.rings;
 	size_t kept = 0;
 	for (size_t i = 0; i < *count; i++) {
-		const char *problem = slot_problem(&s->slots[i], i + 1 < *count ? &s->slots[i + 1] : NULL, &s->limits);
-		if (!problem && s->rings[i] >= MT_MAX_CHUNKS)
+		const char *problem = slot_problem(&slots[i], i + 1 < *count ? &slots[i + 1] : NULL, &s->limits);
+		if (!problem && rings[i] >= MT_MAX_CHUNKS)
 			problem = "an impossible ring";
 		if (problem) {
 			error_set(MT_EFORMAT, s->image->trace.file.path, (int64_t)b->offset,
@@ -255,12 +263,13 @@ static int check_slots(struct stream *s, const struct trace_block *b, size_t *co
 			s->image->process.skipped_slots++;
 			continue;
 		}
-		int pair = mt_has_ext(s->slots[i].kind);
+		int pair = mt_has_ext(slots[i].kind);
 		for (int k = 0; k <= pair; k++, kept++) {
-			s->slots[kept] = s->slots[i + k];
-			s->rings[kept] = s->rings[i];
+			if (kept != i + (size_t)k)
+				slots[kept] = slots[i + (size_t)k];
+			rings[kept] = rings[i];
 		}
-		i += pair;
+		i += (size_t)pair;
 	}
 	*count = kept;
 	return 0;
@@ -288,20 +297,64 @@ static bool skip_folded(struct stream *s, const struct mt_block *head)
 	return read;
 }
 
+static int decode_here(struct stream *s, const struct trace_block *b, struct mt_block *head)
+{
+	int e = trace_read(s->image, b, &s->block, head);
+	if (!e)
+		e = make_room(s, &s->held, head->count + 1);
+	if (!e)
+		e = check_covers(s, b, head);
+	if (e)
+		return e;
+	ahead_enter(reader_ahead(s->image->reader));
+	e = codec_decode_events(reader_codec(s->image->reader), s->block.data, s->block.size, s->held.slots,
+				s->held.rings);
+	ahead_leave(reader_ahead(s->image->reader));
+	return e ? block_error(s, b, codec_strerror(e)) : 0;
+}
+
+/* Whether the block was decoded ahead: then it is held. */
+static bool take_ahead(struct stream *s, const struct trace_block *b, struct mt_block *head)
+{
+	struct ahead_block *a = &s->ahead;
+	if (!ahead_take(reader_ahead(s->image->reader), a) || a->place.offset != b->offset)
+		return false;
+	const struct decoded held = s->held;
+	const struct codec_buf block = s->block;
+	s->held = a->to;
+	s->block = a->block;
+	a->to = held;
+	a->block = block;
+	*head = a->head;
+	return true;
+}
+
+/* What is behind the block that is held now. That it can't be is no error: then it is decoded when it is needed. */
+static void give_ahead(struct stream *s)
+{
+	struct ahead_block *a = &s->ahead;
+	struct reader *r = s->image->reader;
+	if (!reader_is_large(r) || s->next_block == s->image->trace.count)
+		return;
+	const struct trace_block *b = &s->image->trace.blocks[s->next_block];
+	size_t slots = b->slots + 1ul, more = slots > a->to.room ? (slots - a->to.room) * SLOT_BYTES : 0;
+	if (*reader_decoded(r) + more > AHEAD_MOST || slots > CODEC_MAX_SLOTS + 1 || make_room(s, &a->to, slots) ||
+	    codec_buf_reserve(&a->block, b->bytes))
+		return;
+	a->image = s->image;
+	a->place = *b;
+	a->limits = s->limits;
+	ahead_give(reader_ahead(r), a);
+}
+
 static int decode_block(struct stream *s, const struct trace_block *b, size_t *count, unsigned *shift)
 {
 	struct mt_block head;
 	*count = 0;
 	if (is_behind(s, b))
 		return 0;
-	int e = trace_read(s->image, b, &s->block, &head);
-	if (!e)
-		e = make_room(s, head.count + 1);
-	if (!e)
-		e = check_covers(s, b, &head);
-	if (!e && (e = codec_decode_events(reader_codec(s->image->reader), s->block.data, s->block.size, s->slots,
-					   s->rings)) != 0)
-		e = block_error(s, b, codec_strerror(e));
+	bool ahead = take_ahead(s, b, &head);
+	int e = ahead ? check_covers(s, b, &head) : decode_here(s, b, &head);
 	if (e)
 		return reader_damage(s->image->reader);
 	if (skip_folded(s, &head))
@@ -311,24 +364,26 @@ static int decode_block(struct stream *s, const struct trace_block *b, size_t *c
 	e = take_covers(s, b, &head);
 	if (!e)
 		drop_again(s, count);
-	return e ? reader_damage(s->image->reader) : check_slots(s, b, count);
+	if (e)
+		return reader_damage(s->image->reader);
+	return ahead && s->ahead.sound ? 0 : check_slots(s, b, count);
 }
 
 /* ---- blocks that are not held decoded --------------------------------------------------------------------- */
 
-/* Each process that is alive at one point of the stream is in the middle of a block, which takes 13 MiB decoded. Where
- * these are many the rest of a block is encoded again, in parts that are decoded when their turn comes: some 20 ns an
- * event, and a tenth of the memory. */
+/* Each process that is alive at one point of the stream is in the middle of a block, which takes up to 9 MiB decoded.
+ * Where these are many the rest of a block is encoded again, in parts that are decoded when their turn comes: some 20
+ * ns an event, and a tenth of the memory. */
 static bool are_many(const struct stream *s)
 {
-	return s->room > PACKED_BATCH && *reader_decoded(s->image->reader) > DECODED_MOST;
+	return s->held.room > PACKED_BATCH && *reader_decoded(s->image->reader) > DECODED_MOST;
 }
 
 /* A slot and what belongs to it stay together. */
 static size_t part_length(const struct stream *s, size_t from, size_t count)
 {
 	size_t n = count - from < PACKED_BATCH - 1 ? count - from : PACKED_BATCH - 1;
-	return n + (from + n < count && mt_has_ext(s->slots[from + n - 1].kind));
+	return n + (from + n < count && mt_has_ext(s->held.slots[from + n - 1].kind));
 }
 
 static int pack_part(struct stream *s, unsigned shift, size_t from, size_t n)
@@ -338,8 +393,10 @@ static int pack_part(struct stream *s, unsigned shift, size_t from, size_t n)
 		return e;
 	struct part *p = &s->parts[s->part_count++];
 	*p = (struct part){ .slots = (uint32_t)n };
-	e = codec_encode_events(reader_codec(s->image->reader), s->slots + from, s->rings + from, p->slots, NULL, 0,
-				shift, &p->bytes);
+	ahead_enter(reader_ahead(s->image->reader));
+	e = codec_encode_events(reader_codec(s->image->reader), s->held.slots + from, s->held.rings + from, p->slots,
+				NULL, 0, shift, &p->bytes);
+	ahead_leave(reader_ahead(s->image->reader));
 	return e ? error_set(MT_EMEMORY, s->image->trace.file.path, ERROR_NO_OFFSET, "%s", codec_strerror(e)) : 0;
 }
 
@@ -351,7 +408,7 @@ static int pack(struct stream *s, unsigned shift, size_t count)
 		n = part_length(s, from, count);
 		e = pack_part(s, shift, from, n);
 	}
-	give_room(s);
+	give_room(s, &s->held);
 	codec_buf_fini(&s->block);
 	return e;
 }
@@ -359,9 +416,14 @@ static int pack(struct stream *s, unsigned shift, size_t count)
 static int unpack(struct stream *s, size_t *count)
 {
 	struct part *p = &s->parts[s->part];
-	int e = make_room(s, PACKED_BATCH);
-	if (!e && (e = codec_decode_events(reader_codec(s->image->reader), p->bytes.data, p->bytes.size, s->slots,
-					   s->rings)) != 0)
+	int e = make_room(s, &s->held, PACKED_BATCH);
+	if (e)
+		return e;
+	ahead_enter(reader_ahead(s->image->reader));
+	e = codec_decode_events(reader_codec(s->image->reader), p->bytes.data, p->bytes.size, s->held.slots,
+				s->held.rings);
+	ahead_leave(reader_ahead(s->image->reader));
+	if (e)
 		e = error_set(MT_EMEMORY, s->image->trace.file.path, ERROR_NO_OFFSET, "%s", codec_strerror(e));
 	codec_buf_fini(&p->bytes);
 	*count = e ? 0 : p->slots;
@@ -375,8 +437,12 @@ static int next_block(struct stream *s, size_t *count)
 	if (s->part < s->part_count)
 		return unpack(s, count);
 	int e = decode_block(s, &s->image->trace.blocks[s->next_block++], count, &shift);
-	if (e || !*count || !are_many(s))
+	if (e || !*count)
 		return e;
+	if (!are_many(s)) {
+		give_ahead(s);
+		return 0;
+	}
 	e = pack(s, shift, *count);
 	return e ? e : unpack(s, count);
 }
@@ -407,61 +473,81 @@ static size_t raw_batch(const struct raw *raw)
 
 static int load_raw(struct stream *s, size_t *count)
 {
-	int e = make_room(s, raw_batch(&s->image->raw));
+	int e = make_room(s, &s->held, raw_batch(&s->image->raw));
+	if (!e && !s->positions && !(s->positions = malloc(RAW_BATCH * sizeof(*s->positions))))
+		e = error_set(MT_EMEMORY, s->image->trace.file.path, ERROR_NO_OFFSET, NULL);
 	if (!e && !s->merge) {
 		e = merge_rings_new(&s->merge, s->image, s->covered, s->covered_room, s->limits);
 		if (!e)
 			e = meet_rings(s);
 	}
 	if (!e)
-		e = merge_rings_next(s->merge, s->slots, s->rings, s->positions, s->room, count);
+		e = merge_rings_next(s->merge, s->held.slots, s->held.rings, s->positions,
+				     s->held.room < RAW_BATCH ? s->held.room : RAW_BATCH, count);
 	for (size_t i = 0; !e && reader_is_following(s->image->reader) && i < *count; i++) {
-		e = vec_reserve(s->covered, s->covered_room, s->rings[i] + 1ul);
+		e = vec_reserve(s->covered, s->covered_room, s->held.rings[i] + 1ul);
 		if (!e)
-			s->covered[s->rings[i]] = s->positions[i] + 1;
+			s->covered[s->held.rings[i]] = s->positions[i] + 1;
 	}
 	return e;
 }
 
+/* How many slots from `at` on make a slice; a slot and what belongs to it stay together. */
+static size_t slice_length(const struct stream *s)
+{
+	size_t n = s->count - s->at < SLICE ? s->count - s->at : SLICE;
+	return n + (n && s->at + n < s->count && mt_has_ext(s->held.slots[s->at + n - 1].kind));
+}
+
 /* Who did it, times that never run backwards, and nodes that exist. */
-static int finish(struct stream *s, size_t count)
+static int finish(struct stream *s, struct mt_event *slots, const uint32_t *rings, size_t count)
 {
 	struct process *p = &s->image->process;
-	for (size_t i = 0; i < count; i++) {
-		struct mt_event *e = &s->slots[i];
-		uint32_t ring = s->rings[i];
+	const uint32_t node_end = p->node_end, node_base = p->node_base;
+	uint64_t last_ticks = s->last_ticks;
+	int error = vec_reserve_raw(s->threads, s->thread_room, count);
+	for (size_t i = 0; !error && i < count; i++) {
+		struct mt_event *e = &slots[i];
+		uint32_t ring = rings[i];
 		if (e->kind == MT_THREAD || ring >= s->owner_room) {
-			int error = set_owner(s, ring, e->kind == MT_THREAD ? (uint32_t)e->addr : NO_THREAD);
+			error = set_owner(s, ring, e->kind == MT_THREAD ? (uint32_t)e->addr : NO_THREAD);
 			if (error)
-				return error;
+				break;
 		}
 		s->threads[i] = s->owner[ring];
 		if (e->kind == MT_EXT)
 			continue;
-		if (e->ticks < s->last_ticks)
-			e->ticks = s->last_ticks;
-		s->last_ticks = e->ticks;
-		if (e->node >= p->node_end || e->node2 >= p->node_end) {
-			p->bad_nodes += e->node >= p->node_end && e->node >= p->node_base && e->node;
-			e->node = e->node < p->node_end || e->node < p->node_base ? e->node : 0;
-			e->node2 = e->node2 < p->node_end || e->node2 < p->node_base ? e->node2 : 0;
+		if (e->ticks < last_ticks)
+			e->ticks = last_ticks;
+		last_ticks = e->ticks;
+		if (e->node >= node_end || e->node2 >= node_end) {
+			p->bad_nodes += e->node >= node_end && e->node >= node_base && e->node;
+			e->node = e->node < node_end || e->node < node_base ? e->node : 0;
+			e->node2 = e->node2 < node_end || e->node2 < node_base ? e->node2 : 0;
 		}
 	}
-	return 0;
+	s->last_ticks = last_ticks;
+	return error;
 }
 
 int stream_next(struct stream *s, struct batch *b)
 {
-	size_t count = 0;
 	int e = 0;
-	while (!e && !count && (s->part < s->part_count || s->next_block < s->image->trace.count))
-		e = next_block(s, &count);
-	if (!e && !count)
-		e = load_raw(s, &count);
+	if (s->at == s->count) {
+		s->at = s->count = 0;
+		while (!e && !s->count && (s->part < s->part_count || s->next_block < s->image->trace.count))
+			e = next_block(s, &s->count);
+		if (!e && !s->count)
+			e = load_raw(s, &s->count);
+	}
+	size_t n = e ? 0 : slice_length(s);
+	struct mt_event *slots = s->held.slots ? s->held.slots + s->at : NULL;
+	const uint32_t *rings = s->held.rings ? s->held.rings + s->at : NULL;
 	if (!e)
-		e = finish(s, count);
-	s->seen += count;
-	*b = (struct batch){ s->slots, s->rings, s->threads, e ? 0 : count };
+		e = finish(s, slots, rings, n);
+	s->at += n;
+	s->seen += n;
+	*b = (struct batch){ slots, rings, s->threads, e ? 0 : n };
 	return e;
 }
 

@@ -35,7 +35,8 @@ static int open_all(struct reader *r, const char *const *dirs, int ndirs)
 {
 	r->sessions = calloc((size_t)ndirs, sizeof(*r->sessions));
 	r->codec = codec_new();
-	if (!r->sessions || !r->codec)
+	r->ahead = r->codec ? ahead_new(r->codec) : NULL;
+	if (!r->sessions || !r->ahead)
 		return error_memory();
 	int e = 0;
 	for (int i = 0; i < ndirs; i++)
@@ -183,6 +184,7 @@ void reader_close(struct reader *r)
 		free(r->sessions[i].raw_prefix);
 		file_close(&r->sessions[i].file);
 	}
+	ahead_free(r->ahead);
 	codec_free(r->codec);
 	free(r->bound);
 	free(r->sessions);

@@ -150,7 +150,8 @@ struct process {
 	uint32_t node_base, node_end; /* ids of its own: [node_base, node_end) */
 	const struct mt_node *nodes;  /* of node_base; NULL if it has none. Use process_node() */
 	bool has_events;
-	bool has_heirs; /* processes of the trace were forked from it */
+	bool has_heirs;             /* processes of the trace were forked from it */
+	uint64_t realloc_hooks[16]; /* bits by hook: its name begins with "realloc" */
 
 	/* What is missing. The first four are the shim's own counts. */
 	uint64_t lost_events, truncated_stacks, unplaced_stacks, unwritten_bytes, faults;

@@ -12,6 +12,7 @@
 #ifndef MT_READER_READER_INTERNAL_H
 #define MT_READER_READER_INTERNAL_H
 
+#include "analyzer/reader/decode_ahead.h"
 #include "analyzer/reader/image.h"
 #include "analyzer/reader/memory_bound.h"
 #include "analyzer/reader/process_stream.h"
@@ -44,6 +45,8 @@ struct reader {
 	size_t note_count, note_room;
 	uint64_t notes_dropped;
 	struct codec *codec;
+	struct ahead *ahead;        /* with reader_open_again() the first reader's */
+	bool is_large;              /* its blocks are decoded ahead */
 	struct memory_bound *bound; /* on what is held decoded; with reader_open_again() the first reader's */
 	uint64_t decoded;           /* bytes of events that streams hold */
 	struct source *sources;

@@ -38,7 +38,7 @@ static int check_header(struct image *im)
 
 static int add_block(struct trace *t, const struct mt_block *head, uint64_t offset, uint64_t bytes)
 {
-	struct trace_block b = { offset, bytes, head->type, head->last_ticks };
+	struct trace_block b = { offset, bytes, head->type, head->last_ticks, (uint32_t)head->count };
 	switch (head->type) {
 	case MT_BLOCK_NODES:
 		t->nodes = b;

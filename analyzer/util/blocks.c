@@ -5,28 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct block *blocks_find(const struct blocks *t, uint64_t addr)
-{
-	if (!t->entries)
-		return NULL;
-	for (size_t i = blocks_home(t, addr);; i = (i + 1) & t->mask) {
-		struct block *b = &t->entries[i];
-		if (b->addr == addr)
-			return b;
-		if (!b->addr)
-			return NULL;
-	}
-}
-
-static void place(struct blocks *t, const struct block *b)
-{
-	size_t i = blocks_home(t, b->addr);
-	while (t->entries[i].addr)
-		i = (i + 1) & t->mask;
-	t->entries[i] = *b;
-}
-
-static int grow(struct blocks *t)
+int blocks_grow(struct blocks *t)
 {
 	struct blocks bigger = { .mask = t->entries ? 2 * t->mask + 1 : 255, .count = t->count };
 	bigger.shift = t->entries ? t->shift - 1 : 56;
@@ -36,7 +15,7 @@ static int grow(struct blocks *t)
 	bigger.entries = (struct block *)(((uintptr_t)bigger.room + 63) & ~(uintptr_t)63);
 	for (size_t i = 0; t->entries && i <= t->mask; i++)
 		if (t->entries[i].addr)
-			place(&bigger, &t->entries[i]);
+			*blocks_entry(&bigger, t->entries[i].addr) = t->entries[i];
 	free(t->room);
 	*t = bigger;
 	return 0;
@@ -44,12 +23,10 @@ static int grow(struct blocks *t)
 
 int blocks_put(struct blocks *t, const struct block *b)
 {
-	if (!t->entries || t->count * 8 >= t->mask * 5) {
-		int e = grow(t);
-		if (e)
-			return e;
-	}
-	place(t, b);
+	int e = blocks_reserve(t);
+	if (e)
+		return e;
+	*blocks_entry(t, b->addr) = *b;
 	t->count++;
 	return 0;
 }

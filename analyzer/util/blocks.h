@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define BLOCK_NO_SITE UINT32_MAX
+#define BLOCKS_SMALL  (1u << 15) /* entries, of 1 MiB: fewer are kept emptier, as one look finds more of them */
 
 struct block {
 	uint64_t addr; /* 0 = empty entry */
@@ -35,8 +36,30 @@ static inline void blocks_prefetch(const struct blocks *t, uint64_t addr)
 		__builtin_prefetch(&t->entries[blocks_home(t, addr)], 1);
 }
 
+/* The entry of an address, or the empty one where it would be; there must be entries. Valid until the next put or
+ * remove. */
+static inline struct block *blocks_entry(const struct blocks *t, uint64_t addr)
+{
+	size_t i = blocks_home(t, addr);
+	while (t->entries[i].addr != addr && t->entries[i].addr)
+		i = (i + 1) & t->mask;
+	return &t->entries[i];
+}
+
 /* NULL if there is none. Valid until the next put or remove. */
-struct block *blocks_find(const struct blocks *t, uint64_t addr);
+static inline struct block *blocks_find(const struct blocks *t, uint64_t addr)
+{
+	struct block *b = t->entries ? blocks_entry(t, addr) : NULL;
+	return b && b->addr ? b : NULL;
+}
+
+int blocks_grow(struct blocks *t);
+
+/* Makes room for one more. 0 or -MT_EMEMORY. */
+static inline int blocks_reserve(struct blocks *t)
+{
+	return !t->entries || t->count * (t->mask < BLOCKS_SMALL ? 16 : 8) >= t->mask * 5 ? blocks_grow(t) : 0;
+}
 
 /* Adds a block whose address isn't there yet (addr != 0). 0 or -MT_EMEMORY. */
 int blocks_put(struct blocks *t, const struct block *b);

@@ -12,10 +12,15 @@
  * A folder's jump.h has these, unless_first (syscall.S), go, first_go and first_arguments (new.S), but for END. dlsym.S
  * is its own altogether.
  */
+#ifndef MT_ARCH_JUMP_H
+#define MT_ARCH_JUMP_H
+
 #if defined(__x86_64__)
 #include "shim/arch/x86_64/jump.h"
 #elif defined(__aarch64__)
 #include "shim/arch/aarch64/jump.h"
+#endif
+
 #endif
 
 #define END(name) .cfi_endproc; .size name, . - name

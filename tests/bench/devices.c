@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "shim/cuda_abi.h"
+#include "shim/device/cuda_abi.h"
 
 enum { PAIRS = 20000, ROUNDS = 40 };
 

@@ -38,7 +38,7 @@ size_t round_up(size_t bytes)
 #else
 
 #include "analyzer/replay/cuda_pool.h"
-#include "shim/cuda_abi.h"
+#include "shim/device/cuda_abi.h"
 
 extern cudaError_t cudaMalloc(void **p, size_t n);
 extern cudaError_t cudaFree(void *p);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The build itself: other compilers, the layers, what is installed, and the message about a missing header."""
+"""The build itself: other compilers, what is installed, and the message about a missing header."""
 # timeout: 300
 import os
 import shutil
@@ -47,64 +47,6 @@ def case_generic_needs_neither_assembly_nor_libunwind():
     mt.equal([n for n in ("malloc", "_Znwm", "dlsym", "syscall") if n in names], ["malloc", "_Znwm"], "exported")
     done = mt.execute([os.path.join(mt.TOP, "scripts/layers"), folder], cwd=mt.TOP)
     mt.equal((done.status, done.out), (0, ""), "scripts/layers")
-
-
-def case_layers_are_kept_apart():
-    done = mt.execute([os.path.join(mt.TOP, "scripts/layers"), mt.BUILD], cwd=mt.TOP)
-    mt.equal((done.status, done.out), (0, ""), "scripts/layers")
-
-
-# The file, what is added to it, what is said of it.
-BREACHES = {
-    "an include upwards": ("analyzer/model/model.h", '#include "analyzer/report/report.h"\n', "includes report/report.h"),
-    "another room's own header": ("analyzer/model/model.c", '#include "analyzer/reader/reader_internal.h"\n', "which is reader's own"),
-    "an include upwards by another path": ("analyzer/model/model.h", '#include "../report/report.h"\n', "by another path"),
-    "an include upwards in angle brackets": ("analyzer/model/model.h",
-                                             "#include <analyzer/report/report.h>\n", "includes report/report.h"),
-    "an include upwards in a table": ("analyzer/symbols/categories.def", '#include "analyzer/report/report.h"\n', "includes report/report.h"),
-    "the recorder above util": ("analyzer/recorder/fold.c", '#include "analyzer/model/model.h"\n', "includes model/model.h"),
-    "a file in no room": ("analyzer/new.c", "int x;\n", "is in no room"),
-    "a foreign guard": ("analyzer/util/new.h", "#ifndef MT_NEW_H\n#define MT_NEW_H\n#endif\n", "is not MT_UTIL_NEW_H"),
-    "a print of its own": ("analyzer/report/open.c", 'void f(void) { printf("x"); }\n', "printed past"),
-    "output that is led elsewhere": ("analyzer/report/open.c", "void f(FILE *f) { stdout = f; }\n", "assigns stdout"),
-    "a shim that knows the analyzer": ("shim/ring.h", '#include "analyzer/util/vec.h"\n', "shim includes analyzer"),
-    "a port that knows the analyzer": ("shim/arch/generic/stack.c", '#include "analyzer/util/vec.h"\n', "shim includes analyzer"),
-}
-
-
-@mt.variants(*BREACHES)
-def case_layers_refuse(what):
-    """Each rule about the sources is tried: one file breaks it, and one line names that file."""
-    path, text, said = BREACHES[what]
-    folder = mt.scratch("layers")
-    for name in ("analyzer", "shim", "format", "scripts"):
-        shutil.copytree(os.path.join(mt.TOP, name), os.path.join(folder, name))
-    with open(os.path.join(folder, path), "a", encoding="utf-8") as file:
-        file.write(text)
-    done = mt.execute([folder + "/scripts/layers", folder + "/none"])
-    mt.equal((done.status, done.out.count("\n")), (1, 1), "status and lines of " + done.out)
-    mt.check(path in done.out and said in done.out, done.out)
-
-
-# Objects by room, what is said of them.
-CALLS = {
-    "a call upwards": ({"util/low": "int high(void); int low(void) { return high(); }", "report/high": "int high(void) { return 1; }"},
-                       "util/low.o uses high of report/high.o"),
-    "a circle of calls": ({"report/a": "int b(void); int a(void) { return b(); }", "report/b": "int a(void); int b(void) { return a(); }"},
-                          "call each other in a circle"),
-}
-
-
-@mt.variants(*CALLS)
-def case_layers_refuse_calls(what):
-    sources, said = CALLS[what]
-    folder = mt.scratch("calls")
-    for name, text in sources.items():
-        path = os.path.join(folder, "analyzer", name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        mt.equal(mt.execute([mt.need("cc"), "-xc", "-c", "-o", path + ".o", "-"], stdin=text.encode()).status, 0, "status of cc")
-    done = mt.execute([os.path.join(mt.TOP, "scripts/layers"), folder])
-    mt.check(done.status == 1 and said in done.out, "%s: %s" % (what, done))
 
 
 def case_the_tree_is_formatted():

@@ -27,11 +27,11 @@ def build():
     with open(folder + "/map", "w") as file:
         file.write("libcudart.so.13 { global: *; };\n")
     sources = [os.path.relpath(path, mt.TOP) for path in sorted(
-        glob.glob(mt.TOP + "/shim/*.[cS]") + glob.glob(mt.TOP + "/shim/arch/aarch64/*.[cS]"))] \
+        glob.glob(mt.TOP + "/shim/*/*.[cS]") + glob.glob(mt.TOP + "/shim/arch/aarch64/*.[cS]"))] \
         + ["format/%s.c" % name for name in ("number", "output_name", "settings", "text")]
     for command in (
             [cc, *flags, *shared, "-O1", "-g", "-ftls-model=initial-exec", "-fno-builtin", "-Wl,-z,now", "-Wl,-z,nodelete", "-Wl,-z,defs",
-             "-Wl,--version-script=shim/exports.map", "-o", folder + "/libmemtrace.so", *sources],
+             "-Wl,--version-script=shim/hooks/exports.map", "-o", folder + "/libmemtrace.so", *sources],
             [*fake, "-DDRIVER", "-o", folder + "/libcuda.so.1", "-Wl,-soname,libcuda.so.1"],
             [*fake, "-o", folder + "/libcudart.so.13", "-Wl,-soname,libcudart.so.13", "-Wl,--version-script=" + folder + "/map"],
             [cc, *flags, "-o", folder + "/matrix", os.path.join(SOURCES, "matrix.c"), "-ldl"],

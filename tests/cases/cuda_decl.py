@@ -52,13 +52,13 @@ def case_declarations_12():
 
 def case_a_wrong_declaration_is_noticed():
     headers(13)
-    with open(os.path.join(mt.TOP, "shim/hooks_cuda.def")) as file:
+    with open(os.path.join(mt.TOP, "shim/hooks/hooks_cuda.def")) as file:
         text = file.read()
     wrong = text.replace("cudaMalloc, (void **p, size_t n)", "cudaMalloc, (void **p, unsigned n)")
     mt.check(wrong != text, "the row of cudaMalloc looks otherwise now")
     folder = mt.scratch("wrong")
-    os.mkdir(os.path.join(folder, "shim"))
-    with open(os.path.join(folder, "shim/hooks_cuda.def"), "w") as file:
+    os.makedirs(os.path.join(folder, "shim/hooks"))
+    with open(os.path.join(folder, "shim/hooks/hooks_cuda.def"), "w") as file:
         file.write(wrong)
     done = compiler(13, "decl.c", "-fsyntax-only", "-iquote", folder)
     mt.check(done.returncode != 0 and "conflicting types for" in done.stdout, "cc says %r" % done.stdout[-500:])
@@ -80,7 +80,7 @@ def case_versions():
     """cudaTypedefs.h knows which versions of a function there are: the table has a row for each."""
     with open(os.path.join(headers(13)[0], "cudaTypedefs.h")) as file:
         typedefs = file.read()
-    with open(os.path.join(mt.TOP, "shim/hooks_cuda.def")) as file:
+    with open(os.path.join(mt.TOP, "shim/hooks/hooks_cuda.def")) as file:
         since = {(base, int(number)): name for base, number, name in re.findall(r"^SINCE\((\w+), (\d+), (\w+)\)", file.read(), re.M)}
     names, wrong = set(table()["CUDA"]), []
     for name in names:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every hook of shim/hooks_cuda.def, in every way a program can get the function, is seen exactly once and with the right size, device
+"""Every hook of shim/hooks/hooks_cuda.def, in every way a program can get the function, is seen exactly once and with the right size, device
 and class. The libraries are fakes made from the table (tests/cuda/fake.c); what was called is what the program printed."""
 import os
 import re

@@ -157,6 +157,16 @@ def case_run_goes_on_without_a_recorder_that_was_stopped():
     complete(trace)
 
 
+def case_is_not_the_first_of_a_namespace():
+    """Whose children are in another namespace of pids: its own next child is PID 1 there."""
+    command = [mt.program("namespaces"), "1500"]
+    if "no namespaces" in mt.plain([*command[:1], "0"]).out:
+        mt.skip("unshare of pids is forbidden")
+    trace = mt.same(command)
+    mt.equal(len(trace.processes), 1, "processes")
+    mt.check(trace.host["allocations"] >= 10000, "allocations: %s" % trace.host)
+
+
 @mt.variants(*WAYS)
 def case_nobody_can_wait_for_it(way):
     """What starts it is a child for a moment, and other threads wait for any child of whatever kind."""

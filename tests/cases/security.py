@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Nobody else's files, nothing in secure-execution mode, nothing opened behind a seccomp filter."""
 import os
+import re
 import shutil
 import stat
 import struct
@@ -198,6 +199,18 @@ def case_secure_execution():
         mt.skip("%s is mounted nosuid" % folder)
     mt.equal(run(output + "-secure").status, 7)
     mt.check(not os.path.exists(output + "-secure"), "a set-uid program was recorded")
+
+
+def case_landlock():
+    """No file can be opened afterwards; what was mapped before is filled without, where the kernel can do that."""
+    command = [mt.program("landlocked"), "100000"]
+    if mt.plain(command).status != 6:
+        mt.skip("no landlock here")
+    trace = mt.same(command, intact=False)
+    lost = trace.settle().report["losses"]["events"]
+    mt.between(199000, trace.host["allocations"] + trace.host["frees"] + lost, 199010, "operations known")
+    fills = tuple(int(n) for n in re.findall(r"\d+", os.uname().release)[:2]) >= (5, 14)
+    mt.check(lost == 0 or not fills, "%d events were lost" % lost)
 
 
 @mt.variants("early", "late", "called")

@@ -174,4 +174,29 @@ def case_memory_beside_the_stack_is_unmapped_by_libc(what):
     mt.between(60, trace.host["allocations"], 150, "allocations")
 
 
+def case_own_stack_is_not_copied():
+    """A JIT's frames on the stack of its thread are read there: the kernel is asked once for each thread, not at each malloc."""
+    command, output = [mt.program("bare"), "own", "5000"], os.path.join(mt.scratch("trace"), "t")
+    strace = [mt.need("strace"), "-f", "-qq", "-e", "trace=process_vm_readv", "-e", "signal=none"]
+    if "ptrace" in mt.plain([strace[0], "true"]).err:
+        mt.skip("strace can't trace here")
+    done = mt.execute([*strace, "-E", "LD_PRELOAD=" + mt.SHIM, "-E", "MEMTRACE_OUTPUT=" + output, *command], env=mt.clean_env())
+    mt.equal(done.status, 0, "status of %s" % done)
+    calls = done.err.count("process_vm_readv")
+    mt.check(0 < calls < 50, "%d calls for 10,000 mallocs" % calls)
+    trace = mt.Trace(output).intact()
+    mt.between(10000, trace.host["allocations"], 10100, "allocations")
+    mt.check(trace.report["losses"]["truncated_stacks"] < 100, "cut: %s" % trace.report["losses"])
+
+
+def case_smaller_stack_where_another_was():
+    """Of coroutines: frames that were kept of the first one lie in memory that libc has unmapped, where the second one has none."""
+    want = mt.plain([mt.program("restack")])
+    if want.out == "elsewhere\n":
+        mt.skip("no block was where the first one was")
+    mt.equal(want.out, "same\n", "frames of both")
+    sites = mt.same([mt.program("restack")]).sites()
+    mt.equal(mt.blocks_of(sites, "leaf"), (2 * 24, 2), "what the coroutines allocated")
+
+
 mt.main()

@@ -21,7 +21,9 @@ def build(folder):
     cc = mt.need("aarch64-linux-gnu-gcc")
     if not os.path.exists(os.path.join(ROOT, "lib/ld-linux-aarch64.so.1")):
         mt.skip("no libc for aarch64")
-    sources = ["tests/unwind/verify.c", "tests/unwind/tree.c"] + ["shim/%s.c" % name for name in ("unwind", "unwind_step", "rules", "range", "ehframe", "elfsym", "libc", "cfi")]
+    sources = ["tests/unwind/verify.c", "tests/unwind/tree.c"] + [
+        "shim/%s.c" % name for name in ("stack/unwind", "stack/unwind_step", "stack/rules", "stack/range", "stack/ehframe", "stack/cfi",
+                                        "base/elfsearch", "base/elfsym", "base/libc")]
     flags = ["-std=gnu11", "-g", "-w", "-fno-builtin", "-D_GNU_SOURCE", "-I."]
     for command in (
             [cc, *flags, "-O2", "-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec", "-shared", "-Wl,-z,now",

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "shim/cuda_abi.h"
+#include "shim/device/cuda_abi.h"
 
 int rand(void);
 CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n);

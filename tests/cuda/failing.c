@@ -17,12 +17,12 @@ int aclrtGetDevice(int32_t *device) { return *device = 0; }
 #define LOW(name, params, args, before, after) long name params { return status_now; }
 struct acl_config;
 struct acl_physical;
-#include "shim/hooks_acl.def"
+#include "shim/hooks/hooks_acl.def"
 
 #else
 
 #ifndef ASCEND
-#include "shim/cuda_abi.h"
+#include "shim/device/cuda_abi.h"
 #endif
 
 typedef long any(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
@@ -36,11 +36,11 @@ static struct {
 #ifdef ASCEND
 #define ACL(name, params, args, before, after) { #name, !strcmp(#name, "aclrtUnmapMem") || strstr(#name, "Free"), NULL },
 #define LOW ACL
-#include "shim/hooks_acl.def"
+#include "shim/hooks/hooks_acl.def"
 #else
 #define HAND(library, name, params, args) { #name, 0, NULL },
 #define DROP(library, class, name, params, args, address, stream) { #name, 1, NULL },
-#include "shim/hooks_cuda.def"
+#include "shim/hooks/hooks_cuda.def"
 #endif
 };
 enum { FUNCTIONS = sizeof(functions) / sizeof(*functions) };

@@ -1,5 +1,5 @@
 /*
- * Libraries with every function of shim/hooks_cuda.def, made from that table: they hand out addresses, one after the other, and
+ * Libraries with every function of shim/hooks/hooks_cuda.def, made from that table: they hand out addresses, one after the other, and
  * fail when told to. -DDRIVER makes libcuda.so.1, otherwise a libcudart whose functions enter the driver as the vendor's do: by
  * cuGetProcAddress, which it finds with dlsym.
  *
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/cuda_abi.h"
+#include "shim/device/cuda_abi.h"
 
 #ifndef NAME
 #define NAME "libcuda.so.1"
@@ -173,7 +173,7 @@ static uint64_t next(void)
 #define HAND_cudaGetDriverEntryPointByVersion NONE
 #define HAND_cudaGetDriverEntryPointByVersion_ptsz NONE
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-#include "shim/hooks_cuda.def"
+#include "shim/hooks/hooks_cuda.def"
 
 /* ---- functions by name ---- */
 
@@ -185,7 +185,7 @@ API CUresult cuGetProcAddress_v2(const char *name, void **p, int version, cuuint
 struct entry { const char *name; void *function; };
 static const struct entry entries[] = {
 #define HAND(library, name, params, args) library({ #name, (void *)name },)
-#include "shim/hooks_cuda.def"
+#include "shim/hooks/hooks_cuda.def"
 	{ "cuInit", (void *)fake_set },
 };
 /* The versions as the vendor's header cudaTypedefs.h has them; not those of the table that is tested. */

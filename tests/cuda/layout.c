@@ -2,7 +2,7 @@
  * (-DMT_CUDA_VENDOR). */
 #include <stdio.h>
 
-#include "shim/cuda_abi.h"
+#include "shim/device/cuda_abi.h"
 
 #define FIELD(type, field) \
 	printf("%s.%s: %zu, %zu of %zu\n", #type, #field, offsetof(type, field), sizeof(((type *)0)->field), sizeof(type));

@@ -10,19 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/cuda_abi.h"
+#include "shim/device/cuda_abi.h"
 
 typedef CUresult status_CUDA;
 typedef cudaError_t status_CUDART;
 
 #ifdef LINKED
 #define HAND(library, name, params, args) extern status_##library name params;
-#include "shim/hooks_cuda.def"
+#include "shim/hooks/hooks_cuda.def"
 #endif
 
 static struct {
 #define HAND(library, name, params, args) status_##library (*name) params;
-#include "shim/hooks_cuda.def"
+#include "shim/hooks/hooks_cuda.def"
 } f;
 
 static void *driver, *runtime;
@@ -127,7 +127,7 @@ static void find_all(void)
 #else
 #define HAND(library, name, params, args) f.name = (status_##library(*) params)(uintptr_t)find(#name);
 #endif
-#include "shim/hooks_cuda.def"
+#include "shim/hooks/hooks_cuda.def"
 }
 
 /* ---- calls ---- */

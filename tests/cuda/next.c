@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "shim/cuda_abi.h"
+#include "shim/device/cuda_abi.h"
 
 extern CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n);
 extern CUresult cuMemFree_v2(CUdeviceptr p);

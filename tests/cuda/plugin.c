@@ -2,7 +2,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-#include "shim/cuda_abi.h"
+#include "shim/device/cuda_abi.h"
 
 extern cudaError_t cudaMalloc(void **p, size_t n);
 extern cudaError_t cudaFree(void *p);

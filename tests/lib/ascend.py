@@ -126,7 +126,7 @@ def compare(run, first=0):
 
 def table(rows=("ACL", "LOW")):
     """The functions of the hook table that leave events."""
-    with open(os.path.join(mt.TOP, "shim/hooks_acl.def")) as file:
+    with open(os.path.join(mt.TOP, "shim/hooks/hooks_acl.def")) as file:
         text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
     found = re.findall(r"^(ACL|LOW)\((\w+),(.*?)\)\n(?=ACL|LOW|\n|\Z)", text, flags=re.S | re.M)
     mt.check(len(found) > 35, "the hook table has %d rows" % len(found))

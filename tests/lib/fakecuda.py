@@ -15,7 +15,7 @@ ENTRY_POINTS = re.compile("GetProcAddress|GetDriverEntryPoint")
 
 def table():
     """Names of the hook table, by library."""
-    with open(os.path.join(mt.TOP, "shim/hooks_cuda.def")) as file:
+    with open(os.path.join(mt.TOP, "shim/hooks/hooks_cuda.def")) as file:
         rows = re.findall(r"^(?:OUT|DROP|HAND|BARE)\((CUDA|CUDART),(?: [A-Z]+,)? (\w+)", file.read(), re.M)
     names = {"CUDA": [], "CUDART": []}
     for library, name in rows:

@@ -15,7 +15,7 @@ READS_NOTHING = {"whatif": 2, "frag": 2, "export snapshot": 2}  # there is no po
 
 def table(name, kinds):
     """Names of the functions in a hook table."""
-    with open(os.path.join(mt.TOP, "shim", name)) as file:
+    with open(os.path.join(mt.TOP, "shim/hooks", name)) as file:
         return re.findall(r"^(?:%s)\((?:[^,()]+, +)?(?:[^,()]+, +)?(\w+), +\(" % kinds, file.read(), re.M)
 
 

@@ -1,7 +1,8 @@
 /* Code without unwind tables, as a JIT makes it, that calls malloc with a frame pointer of its own choice: into memory
  * above its stack that libc unmaps by itself, where no hook passes.
- *   bare block|chain|stack LOOPS
- * block: a large block. chain: with what looks like frames in it. stack: another thread's stack. */
+ *   bare block|chain|stack|own LOOPS
+ * block: a large block. chain: with what looks like frames in it. stack: another thread's stack. own: what nearly all
+ * have, the stack that it runs on; LOOPS calls on the first thread's and on another one's. */
 #include "test.h"
 
 #include <pthread.h>
@@ -84,6 +85,13 @@ static void *run(void *neighbour)
 	return NULL;
 }
 
+static __attribute__((noinline)) void *use_own(void *unused)
+{
+	for (int i = 0; i < loops; i++)
+		free(opaque(jit(__builtin_frame_address(0), malloc)));
+	return unused;
+}
+
 /* The kernel puts a mapping below the one before it. */
 static void place_stack(void)
 {
@@ -103,6 +111,11 @@ int main(int argc, char **argv)
 	loops = argc > 2 ? atoi(argv[2]) : 1;
 	chained = argc > 1 && !strcmp(argv[1], "chain");
 	make_code();
+	if (argc > 1 && !strcmp(argv[1], "own")) {
+		use_own(NULL);
+		CHECK(!pthread_create(&t, NULL, use_own, NULL) && !pthread_join(t, NULL));
+		return 0;
+	}
 	while (loops--) {
 		if (of_thread)
 			start_neighbour(&neighbour);

@@ -118,7 +118,7 @@ static struct mt_chunk *chunk_at(const struct target *t, uint32_t i)
 	return (struct mt_chunk *)(t->ring + (size_t)i * MT_CHUNK_BYTES);
 }
 
-/* A free one, else a new one: as shim/ring.c does. */
+/* A free one, else a new one: as shim/trace/ring.c does. */
 static void open_chunk(struct target *t, uint32_t ring)
 {
 	uint32_t i = 0;

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "analyzer/model/sampling_estimate.h"
-#include "shim/sample.c"
+#include "shim/trace/sample.c"
 #include "tests/unit/test.h"
 
 #define SEEDS  1000

@@ -6,8 +6,8 @@
 
 #include "tests/unit/tsan_stubs.h"
 
-#include "shim/ring.c"
-#include "shim/sample.c"
+#include "shim/trace/ring.c"
+#include "shim/trace/sample.c"
 
 #define WRITERS 4
 #define LIVES   5     /* threads that each writer starts, one after the other */

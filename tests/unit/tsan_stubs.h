@@ -6,17 +6,19 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "shim/clock.c"
-#include "shim/process.h"
-#include "shim/sys.c"
+#include "shim/base/clock.c"
+#include "shim/base/file.c"
+#include "shim/base/lock.c"
+#include "shim/base/disk.h"
+#include "shim/base/state.h"
+#include "shim/base/sys.c"
 
 struct mt_process mt_process;
 static struct mt_info stub_info;
 static uint8_t stub_states[MT_MAX_CHUNKS];
 static uint64_t stub_bytes_left; /* what the disk holds */
-
-uint32_t mt_quiet;
 
 struct mt_libc mt_libc_found = { .clock_gettime = clock_gettime };
 uint8_t mt_libc_known = 1;
@@ -26,7 +28,7 @@ void mt_libc_find(void)
 
 uint32_t mt_quiet_pid(void)
 {
-	return 0;
+	return (uint32_t)getpid();
 }
 uint64_t mt_quiet_file_limit(void)
 {
@@ -65,12 +67,12 @@ void mt_process_lost(uint64_t events)
 {
 	mt_count(&stub_info.lost_events, events);
 }
-void mt_process_refund(uint64_t bytes)
+void mt_disk_refund(uint64_t bytes)
 {
 	(void)bytes;
 }
 
-int mt_process_charge(uint64_t bytes, enum mt_charge what)
+int mt_disk_charge(uint64_t bytes, enum mt_charge what)
 {
 	(void)what;
 	if (bytes > stub_bytes_left)
@@ -79,15 +81,15 @@ int mt_process_charge(uint64_t bytes, enum mt_charge what)
 	return 1;
 }
 
-int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes, void *mapped)
+int mt_disk_reserve(const char *ext, uint64_t offset, size_t bytes, void *mapped)
 {
 	(void)mapped;
 	(void)ext;
 	(void)offset;
-	return mt_process_charge(bytes, MT_CHARGE_REST);
+	return mt_disk_charge(bytes, MT_CHARGE_REST);
 }
 
-void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how)
+void *mt_disk_map(const char *ext, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how)
 {
 	(void)ext;
 	(void)offset;
@@ -99,8 +101,9 @@ void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, size_t rese
 /* With room on the disk for so many bytes. */
 static void stub_start(uint64_t bytes)
 {
+	mt_quiet = MT_QUIET_NOT;
 	mt_process.info = &stub_info;
-	mt_process.pid = mt_sys_pid();
+	mt_process.pid = mt_quiet_pid();
 	mt_process.states = stub_states;
 	stub_bytes_left = bytes;
 }

@@ -7,7 +7,7 @@
 #include "tests/unit/random.h"
 #include "tests/unit/tsan_stubs.h"
 
-#include "shim/tree.c"
+#include "shim/stack/tree.c"
 
 #define THREADS 4
 #define STACKS  20000
@@ -52,7 +52,7 @@ int main(void)
 		uint64_t signals;
 		mt_sys_block_signals(&signals);
 		mt_lock_take(&mt_process.lock);
-		mt_tree_forget(0x1000 + (uint64_t)i, 0x1002 + (uint64_t)i);
+		forget_code(0x1000 + (uint64_t)i, 0x1002 + (uint64_t)i);
 		mt_lock_drop(&mt_process.lock);
 		mt_sys_restore_signals(&signals);
 	}

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "shim/verify.h"
+#include "shim/stack/verify.h"
 #include "tests/unwind/compare.h"
 
 #define MOST 4096

@@ -1,7 +1,7 @@
 # The unwinder's own tests: a preload that compares its stacks with libunwind's, and programs with hard stacks, each
 # built in ways that give the same source different frames.
-UNWINDER     := $(patsubst %,$(B)/shim/%.c.o,unwind unwind_step rules range ehframe elfsym libc cfi)
-UNWIND_HEADS := $(wildcard shim/*.h shim/arch/*.h shim/arch/*/*.h tests/unwind/*.h tests/unit/test.h) tests/unwind/rules.mk
+UNWINDER     := $(patsubst %,$(B)/shim/%.c.o,$(addprefix stack/,unwind unwind_step rules range ehframe cfi) base/elfsearch base/elfsym base/libc)
+UNWIND_HEADS := $(wildcard shim/*/*.h shim/arch/*/*.h tests/unwind/*.h tests/unit/test.h) tests/unwind/rules.mk
 UNWIND_HOW   := O0 O2 Os O3fp
 UNWIND_FLAGS_O0   = -O0
 UNWIND_FLAGS_O2   = -O2
@@ -17,7 +17,7 @@ $(B)/tests/unwind/libverify.so: tests/unwind/verify.c tests/unwind/tree.c $(UNWI
 	@mkdir -p $(@D)
 	$(SAY)$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) $(SHIM_FLAGS) -shared -o $@ $(filter %.c %.o,$^) -Wl,-z,now -lunwind
 # Not installed, and nothing of the shim in it: libmemtrace.so loads it with MEMTRACE_VERIFY=1.
-$(B)/libmemtrace-verify.so: tests/unwind/oracle.c shim/verify.h tests/unwind/compare.h
+$(B)/libmemtrace-verify.so: tests/unwind/oracle.c shim/stack/verify.h tests/unwind/compare.h
 	$(SAY)$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -fPIC -ftls-model=global-dynamic -shared -o $@ $< -lunwind
 # From sources: in an object made for a library, the program would be the shim's own code, whose frames don't show.
 $(B)/tests/unwind/small: tests/unwind/small.c tests/unwind/tree.c $(UNWINDER:$(B)/%.o=%) $(UNWIND_HEADS)

@@ -7,9 +7,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "shim/range.h"
-#include "shim/rules.h"
-#include "shim/unwind.h"
+#include "shim/stack/range.h"
+#include "shim/stack/rules.h"
+#include "shim/stack/unwind.h"
 #include "tests/unit/test.h"
 #include "tests/unwind/tree.h"
 

@@ -1,15 +1,18 @@
-/* A call tree for tests of the unwinder: as shim/tree.h says, in one table that never grows. */
+/* A call tree for tests of the unwinder: as shim/stack/tree.h says, in one table that never grows. */
 #include <stddef.h>
 #include <sys/mman.h>
 
-#include "shim/maps.h"
-#include "shim/sys.h"
-#include "shim/tables.h"
-#include "shim/tree.h"
+#include "shim/base/sys.h"
+#include "shim/base/tables.h"
+#include "shim/stack/ehframe.h"
+#include "shim/stack/maps.h"
+#include "shim/stack/rules.h"
+#include "shim/stack/tree.h"
 #include "tests/unwind/tree.h"
 
 /* There is no filter here. */
 uint32_t mt_quiet;
+uint32_t mt_maps_generation;
 bool mt_maps_has(uint64_t at, size_t bytes, bool to_write) { return (void)at, (void)bytes, (void)to_write, false; }
 bool mt_maps_in_first_stack(uint64_t from, uint64_t to) { return (void)from, (void)to, false; }
 void mt_maps_look(void) {}

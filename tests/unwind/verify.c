@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/unwind.h"
+#include "shim/stack/unwind.h"
 #include "tests/unwind/compare.h"
 #include "tests/unwind/tree.h"
 

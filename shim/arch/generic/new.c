@@ -2,8 +2,8 @@
  * Entries of operator new and delete, as new.S has them, but for what C can't do: these call where those jump. An
  * exception passes through them, since they have unwind tables, and their frames don't show (stack.c).
  */
-#include "shim/hooks.h"
-#include "shim/new.h"
+#include "shim/hooks/hooks.h"
+#include "shim/host/new.h"
 
 void *mt_new_to[MT_NEW_ROWS];
 
@@ -32,4 +32,4 @@ void *mt_new_to[MT_NEW_ROWS];
 		((void(*) params)(uintptr_t)to) args; \
 	} \
 	NAMES(void, symbol, version, params)
-#include "shim/hooks_new.def"
+#include "shim/hooks/hooks_new.def"

@@ -12,15 +12,15 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-#include "shim/config.h"
-#include "shim/dlsym.h"
-#include "shim/ehframe.h"
-#include "shim/range.h"
-#include "shim/record.h"
-#include "shim/stack.h"
-#include "shim/sys.h"
-#include "shim/tables.h"
-#include "shim/tree.h"
+#include "shim/base/config.h"
+#include "shim/base/sys.h"
+#include "shim/base/tables.h"
+#include "shim/hooks/dlsym.h"
+#include "shim/stack/ehframe.h"
+#include "shim/stack/range.h"
+#include "shim/stack/modules.h"
+#include "shim/stack/stack.h"
+#include "shim/stack/tree.h"
 
 #define OWN 16 /* frames of ours and of libunwind's, at most */
 /* bytes of a stack that libunwind is given: it takes up to 8 KiB on x86-64, 9.7 on ppc64el */
@@ -117,13 +117,17 @@ uint64_t mt_stack_bytes(void)
 	return sizeof(struct mt_stack) + ((uint64_t)mt_config.depth + OWN) * sizeof(void *);
 }
 
-void mt_stack_flush(void)
+/* Previous captures must not be joined any more. */
+static void forget_modules(void)
 {
 	mt_ehframe_forget();
 	mt_range_unmapped();
 	if (space)
 		flush(*space, 0, 0);
 }
+
+static const struct mt_modules_watch watch = { .have_gone = forget_modules };
+MT_SET_ADD(mt_modules_watch, watch);
 
 void mt_stack_sandboxed(void)
 {
@@ -187,9 +191,11 @@ void mt_stack_walk(struct mt_stack *s, const struct mt_frame *frame)
 	mt_sys_block_signals(&signals);
 	__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&closed, __ATOMIC_SEQ_CST)) {
-		mark = mt_record_hush(); /* it maps memory */
-		take(s, unwind(s->pc, (int)mt_config.depth + OWN));
-		mt_record_unhush(mark);
+		MT_SET_EACH (mt_stack_hush, quietly) { /* there is one */
+			mark = (*quietly)->hush();     /* it maps memory */
+			take(s, unwind(s->pc, (int)mt_config.depth + OWN));
+			(*quietly)->unhush(mark);
+		}
 	}
 	__atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
 	mt_sys_restore_signals(&signals);

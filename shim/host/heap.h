@@ -1,0 +1,75 @@
+/* What the hooks of the malloc family and of operator new share. */
+#ifndef MT_HOST_HEAP_H
+#define MT_HOST_HEAP_H
+
+#include "shim/hooks/dlsym.h"
+#include "shim/hooks/hooks.h"
+#include "shim/trace/record.h"
+
+/* Whether the real function is known; looks all of them up first if it is not. Where that is false, a look-up is under
+ * way in this thread, and allocations are served by the boot pool (hooks.h). */
+#define MT_READY(name) (__builtin_expect(mt_real.name != NULL, 1) || (mt_boot() && mt_real.name != NULL))
+
+/*
+ * Some allocators call public functions from within: malloc in calloc or operator new, memalign in aligned_alloc. Such
+ * a call is part of the outer one, and no event. It is recognized by its return address: that is in the allocator or,
+ * if the allocator jumped there as its last act, in the hook of the outer call. (A call by a signal handler or a
+ * new_handler has another one.) glibc never does this, and pays one test.
+ *
+ * mt_heap_inside is the frame of the hook that the thread is in, or NULL. An exception may leave an old one behind,
+ * which has no effect on calls further out.
+ */
+extern __thread const char *mt_heap_inside __attribute__((visibility("hidden")));
+
+int mt_heap_nests(const void *caller, const char *frame);
+
+static inline __attribute__((always_inline)) int mt_heap_is_nested(const void *caller)
+{
+	return __builtin_expect(mt_allocator_count != 0, 0) && mt_heap_nests(caller, __builtin_frame_address(0));
+}
+
+/* Is the call none of ours, or not to be recorded? Then the hook ends with the call of the real function. */
+static inline __attribute__((always_inline)) int mt_heap_passes(const void *caller)
+{
+	return mt_record_is_off() || mt_heap_is_nested(caller);
+}
+
+/* Evaluates a call of the real allocator. */
+#define MT_REAL(call) \
+	({ \
+		const char *outer = mt_heap_inside; \
+		mt_heap_inside = __builtin_frame_address(0); \
+		__typeof__(call) ret_ = (call); \
+		mt_heap_inside = outer; \
+		ret_; \
+	})
+
+static inline void mt_heap_note(unsigned hook, const void *p, size_t bytes, const void *caller,
+				const struct mt_frame *frame)
+{
+	if (__builtin_expect(p != NULL, 1))
+		mt_record_alloc(hook, p, bytes, caller, frame);
+	else
+		mt_record_fail(hook, MT_ALLOC, bytes, caller);
+}
+
+/* Of a free: there is to be no real call. */
+static inline __attribute__((always_inline)) int mt_heap_keeps(const void *p)
+{
+	return !p || mt_boot_owns(p) || !MT_READY(free);
+}
+
+/* The body of a hook of free, with the call of the real one. */
+#define MT_FREE_BY(hook, p, call) \
+	do { \
+		if (mt_heap_keeps(p)) \
+			return; \
+		if (mt_heap_passes(MT_CALLER)) { \
+			call; \
+			return; \
+		} \
+		mt_record_free(hook, p); \
+		MT_REAL((call, 0)); \
+	} while (0)
+
+#endif

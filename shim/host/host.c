@@ -1,0 +1,175 @@
+/* The malloc family. New and delete of libstdc++ and libc++ arrive here through malloc and free; see new.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "shim/hooks/hooks.h"
+#include "shim/host/heap.h"
+#include "shim/trace/record.h"
+
+static inline size_t mt_product(size_t k, size_t n)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(k, n, &bytes) ? SIZE_MAX : bytes;
+}
+
+__thread const char *mt_heap_inside;
+
+int mt_heap_nests(const void *caller, const char *frame)
+{
+	return frame < mt_heap_inside && (mt_allocator_has(caller) || mt_is_own(caller));
+}
+
+/* What the pool needs to know of a call that comes before the real function is known. */
+static void *boot_malloc(size_t n)
+{
+	return mt_boot_alloc(16, n);
+}
+static void *boot_calloc(size_t k, size_t n)
+{
+	return mt_boot_alloc(16, mt_product(k, n));
+}
+static void *boot_memalign(size_t align, size_t n)
+{
+	return mt_boot_alloc(align, n);
+}
+static void *boot_aligned_alloc(size_t align, size_t n)
+{
+	return mt_boot_alloc(align, n);
+}
+static void *boot_valloc(size_t n)
+{
+	return mt_boot_alloc(4096, n);
+}
+static void *boot_pvalloc(size_t n)
+{
+	return mt_boot_alloc(4096, n);
+}
+
+#define RET(name, params, args, bytes) \
+	MT_EXPORT void *name params \
+	{ \
+		void *p; \
+		if (!MT_READY(name)) \
+			return boot_##name args; \
+		if (mt_heap_passes(MT_CALLER)) \
+			return mt_real.name args; \
+		p = MT_REAL(mt_real.name args); \
+		mt_heap_note(MT_HOOK_##name, p, bytes, MT_CALLER, MT_FRAME); \
+		return p; \
+	}
+#define HAND(type, name, params)
+#include "shim/hooks/hooks_host.def"
+#undef RET
+#undef HAND
+
+MT_EXPORT int posix_memalign(void **out, size_t align, size_t n)
+{
+	int ret;
+
+	if (!MT_READY(posix_memalign))
+		return (*out = mt_boot_alloc(align, n)) ? 0 : ENOMEM;
+	if (mt_heap_passes(MT_CALLER))
+		return mt_real.posix_memalign(out, align, n);
+	ret = MT_REAL(mt_real.posix_memalign(out, align, n));
+	mt_heap_note(MT_HOOK_posix_memalign, ret == 0 ? *out : NULL, n, MT_CALLER, MT_FRAME);
+	return ret;
+}
+
+static void *move_from_pool(unsigned hook, const void *old, size_t n, const void *caller)
+{
+	size_t kept = mt_boot_size(old);
+	void *p = MT_READY(malloc) ? mt_real.malloc(n) : mt_boot_alloc(16, n);
+
+	if (p)
+		memcpy(p, old, kept < n ? kept : n);
+	if (!mt_boot_owns(p))
+		mt_heap_note(hook, p, n, caller, NULL);
+	return p;
+}
+
+/* Of a realloc: the hook is to end with a jump to the real one. */
+static inline __attribute__((always_inline)) int passes_on(const void *old, const void *caller)
+{
+	return !mt_boot_owns(old) && MT_READY(realloc) && mt_heap_passes(caller);
+}
+
+/* One free and one allocation. The free must be in the trace before the block can be somebody else's; if the
+ * block was not released after all, it is undone. */
+static void *reallocate(unsigned hook, void *old, size_t n, const void *caller, const struct mt_frame *frame)
+{
+	void *p;
+
+	if (mt_boot_owns(old))
+		return move_from_pool(hook, old, n, caller);
+	if (!MT_READY(realloc))
+		return old ? NULL : mt_boot_alloc(16, n);
+	if (old)
+		mt_record_free(hook, old);
+	p = MT_REAL(mt_real.realloc(old, n));
+	if (p) {
+		mt_record_alloc(hook, p, n, caller, frame);
+	} else if (n || !old) {
+		if (old)
+			mt_record_undo(hook, old);
+		mt_record_fail(hook, MT_ALLOC, n, caller);
+	}
+	return p;
+}
+
+/* What MT_FRAME points to must stay: no tail call. */
+#define KEEP_FRAME(p) __asm__ volatile("" : "+r"(p))
+
+MT_EXPORT void *realloc(void *p, size_t n)
+{
+	void *q;
+
+	if (passes_on(p, MT_CALLER))
+		return mt_real.realloc(p, n);
+	q = reallocate(MT_HOOK_realloc, p, n, MT_CALLER, MT_FRAME);
+	KEEP_FRAME(q);
+	return q;
+}
+
+/* What is recorded is not forwarded: libc's own calls realloc, which would be seen twice. */
+MT_EXPORT void *reallocarray(void *p, size_t k, size_t n)
+{
+	size_t bytes;
+
+	if (passes_on(p, MT_CALLER) && mt_real.reallocarray)
+		return mt_real.reallocarray(p, k, n);
+	if (__builtin_mul_overflow(k, n, &bytes)) {
+		mt_record_fail(MT_HOOK_reallocarray, MT_ALLOC, SIZE_MAX, MT_CALLER);
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (MT_READY(realloc) && mt_first.realloc)
+		return mt_first.realloc(p, bytes);
+	p = reallocate(MT_HOOK_reallocarray, p, bytes, MT_CALLER, MT_FRAME);
+	KEEP_FRAME(p);
+	return p;
+}
+
+MT_EXPORT void free(void *p)
+{
+	MT_FREE_BY(MT_HOOK_free, p, mt_real.free(p));
+}
+
+MT_EXPORT void free_sized(void *p, size_t n)
+{
+	if (mt_first.free && !mt_real.free_sized) {
+		mt_first.free(p);
+		return;
+	}
+	MT_FREE_BY(MT_HOOK_free_sized, p, mt_real.free_sized ? mt_real.free_sized(p, n) : mt_real.free(p));
+}
+
+MT_EXPORT void free_aligned_sized(void *p, size_t align, size_t n)
+{
+	if (mt_first.free && !mt_real.free_aligned_sized) {
+		mt_first.free(p);
+		return;
+	}
+	MT_FREE_BY(MT_HOOK_free_aligned_sized, p,
+		   mt_real.free_aligned_sized ? mt_real.free_aligned_sized(p, align, n) : mt_real.free(p));
+}

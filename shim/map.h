@@ -1,7 +1,0 @@
-#ifndef MT_MAP_H
-#define MT_MAP_H
-
-/* In a forked child: forgets which mapped files were recorded, so that they are recorded in its own log. */
-void mt_map_reset(void);
-
-#endif

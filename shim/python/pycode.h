@@ -1,0 +1,33 @@
+/*
+ * Python code objects by address: each is recorded once in the log, and known by an id from then on.
+ *
+ * A loop of compile and exec gets the same address for its code, its names and everything it consists of again and
+ * again, so nothing short of comparing contents on every capture could tell one code object from the next. Instead
+ * their deaths are watched: the type's tp_dealloc leads through this library, which forgets the address.
+ */
+#ifndef MT_PYTHON_PYCODE_H
+#define MT_PYTHON_PYCODE_H
+
+#include <stdint.h>
+
+#include "format/format.h"
+#include "shim/python/pyfind.h"
+
+/* Begins to watch, once the interpreter runs. 0 = it can't be watched, so that ids can't be relied upon. */
+int mt_pycode_watch(struct mt_pyruntime *rt);
+
+/* The code of a frame that no program has: CPython 3.13 and later put one between a class and its __init__() once they
+ * have specialized the call (_Py_InitCleanup). One static object of an interpreter, of no line of any file. */
+#define MT_PYCODE_PLUMBING (MT_PY_MAX_CODE + 1)
+
+/* Id of the code object at `code`; 0 if it is none or no more can be recorded. Async-signal-safe. */
+uint32_t mt_pycode_id(const struct mt_pyruntime *rt, uintptr_t code);
+
+/* Changes whenever a code object that had an id has died: whatever was worked out from addresses of code is then
+ * void. */
+extern uint32_t mt_pycode_deaths;
+
+struct mt_tables;
+void mt_pycode_tables(struct mt_tables *t);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * From a hook to the ring. Every function here keeps errno, never allocates, and may be called in a signal
+ * handler, at any depth, before the constructors and after the destructors.
+ *
+ * Order: a free (unmap) is recorded before the real call and an allocation after it. So whoever gets the
+ * address next is stamped later, and what has returned to the program is in the ring.
+ */
+#ifndef MT_TRACE_RECORD_H
+#define MT_TRACE_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/format.h"
+#include "shim/base/state.h"
+#include "shim/stack/stack.h"
+
+/* Nonzero if nothing is to be recorded, nor done before it is known: the hooks of the heap then call the real function
+ * and are done. Tested before any clock is read, too: a strict sandbox has none. */
+static inline int mt_record_is_off(void)
+{
+	uint32_t state = mt_process_state();
+
+	return __builtin_expect(state == MT_STATE_OFF || (state == MT_STATE_PAUSED && !mt_process_is_asked()), 0);
+}
+
+/* `caller` is the hook's return address, for stacks that can't be captured; `frame` is MT_FRAME in the hook, which is
+ * still there (no tail call), or NULL. `kind`: what failed, with MT_TRIAL maybe. */
+void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *caller, const struct mt_frame *frame);
+void mt_record_free(unsigned hook, const void *p);
+void mt_record_undo(unsigned hook, const void *p);
+void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_ext_map *ext, const void *caller);
+void mt_record_unmap(unsigned hook, const void *p, size_t bytes);
+/* A device event or a mark: `kind` is one of MT_DEVICE_* or MT_MARK, `ext` is copied. `caller` NULL = without a stack.
+ * */
+void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t size, const struct mt_ext_device *ext,
+		      const void *caller);
+void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *caller);
+
+/* Nonzero if an event would be recorded now. In a process that is new it first does mt_process_enter(). */
+int mt_record_enter(void);
+
+/* The nodes of the calling thread's stacks, as an event would have them. 0 = nothing is recorded, or no stacks are. */
+int mt_record_stacks(uint32_t *native, uint32_t *python);
+
+/* Between on and off the calling thread's allocations are ours (dlopen of the unwinder), not the program's. */
+void mt_record_mute(int on);
+
+/* The calling thread is about to have a child that runs in its memory at the same time, and with its thread-local
+ * storage. What that child does is not recorded, but counted as lost. */
+void mt_record_share(void);
+
+/* Forgets the calling thread's rings: they belonged to the parent of a fork. */
+void mt_record_reset(void);
+
+#endif
