@@ -95,6 +95,16 @@ export function framePlace(data, f) {
 }
 
 // The window that ends at or behind a time.
+// The range that is looked at first, as windows (from, to]: from the loop's begin to the failure, or to the end of its
+// last whole step. What a program loads before and frees as it ends is no part of how it works. Without steps and
+// failures it is the whole run.
+export function usualRange(data) {
+  const steps = (data.report.steps?.list ?? []).filter(s => !s.partial), oom = data.raw.moments.find(m => m.at === "oom");
+  const to = oom ? windowAt(data, oom.at_s) : steps.length ? windowAt(data, steps.at(-1).end_s) : data.count - 1;
+  const from = steps.length && steps[0].begin_s > data.times[0] ? windowAt(data, steps[0].begin_s) : -1;
+  return { from: from < to ? from : -1, to };
+}
+
 export function windowAt(data, seconds) {
   let low = 0, high = data.count - 1;
   while (low < high) {

@@ -1,6 +1,6 @@
 // What is looked at: in the URL's hash, so that a link shows the same; and as the command line that prints it.
 import { word, seconds } from "./format.js";
-import { windowAt } from "./data.js";
+import { windowAt, usualRange } from "./data.js";
 
 const usual = { tab: "flame", track: "", at: "", from: "", to: "", mode: "alive", q: "", by: "", node: "", map: "", native: "" };
 const listeners = [];
@@ -60,6 +60,7 @@ export function secondsWord(s) {
 
 // Windows (from, to].
 export function range(data) {
+  if (state.from === "" && state.to === "") return usualRange(data);
   const to = state.to === "" ? data.count - 1 : windowAt(data, Number(state.to));
   const from = state.from === "" ? -1 : windowAt(data, Number(state.from));
   return from < to ? { from, to } : { from: to - 1, to };
@@ -80,7 +81,7 @@ export function command(data, track) {
   const r = range(data), span = ` --from ${secondsWord(r.from >= 0 ? data.times[r.from + 1] : data.times[0])} --to ${secondsWord(data.times[r.to + 1])}`;
   const on = track ? ` --device ${word(device(track))}` : "";
   const at = track ? ` --at ${moment(data, track, state.at).command}` : "";
-  const ranged = state.mode !== "alive" && (state.from !== "" || state.to !== "");
+  const ranged = state.mode !== "alive" && (r.from >= 0 || r.to < data.count - 1);
   switch (state.tab) {
     case "flame":
       return state.mode === "alive" ? `memtrace peak${at}${on}${filter} ${dirs}` : `memtrace leaks${ranged ? span : ""}${on}${filter} ${dirs}`;

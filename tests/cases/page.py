@@ -61,6 +61,21 @@ def case_ranges_add_up():
     mt.equal(allocated, report["devices"][0]["pool"]["allocated_bytes"], "allocated from %s to %s" % (begin, end))
 
 
+FIRST_RANGE = """
+    const d = memtrace.data, t = memtrace.track(), w = memtrace.when(d, t);
+    return { from: w.from < 0 ? d.times[0] : d.times[w.from + 1], to: d.times[w.to + 1], grew: memtrace.valueOf(t, "grew", w), whole: memtrace.valueOf(t, "grew", { from: -1, to: d.count - 1 }),
+             failed: d.raw.moments.find(m => m.at === "oom")?.at_s, steps: d.report.steps?.list, command: document.querySelector("code.command").textContent };"""
+
+
+def case_first_range():
+    """What grew is asked from the loop's begin to the failure: what was loaded before and what is freed behind it is no part of that. The command says the same."""
+    failed, leak = (browser.ask(generated(kind)[1], FIRST_RANGE, hash="#mode=grew") for kind in ("capacity", "leak"))
+    mt.equal(failed["to"], failed["failed"], "its end, and the failure")
+    mt.check(" --to %.9f" % failed["to"] in failed["command"], failed["command"])
+    mt.between(leak["steps"][0]["begin_s"], leak["from"], leak["steps"][1]["end_s"], "its begin, about that of the first step")
+    mt.check(0 < leak["grew"] < leak["whole"], "what was loaded counts as grown: %s" % leak["grew"])
+
+
 def case_by_process():
     """Who had how much at the peak is what memtrace peak --by process says; at any moment they have what there was together."""
     made = Trace(os.path.join(mt.scratch("made"), "t"))
