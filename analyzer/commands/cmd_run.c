@@ -31,7 +31,8 @@ const struct option_spec cmd_run_spec = {
 	"memtrace run [options] -- COMMAND [ARGUMENT...]",
 	"Runs the command with every allocation of it and its children recorded, then\n"
 	"prints the report on stderr. Exit status: the command's (128 + signal if it was\n"
-	"killed); 2 or 3 if it could not be run.",
+	"killed); 126 or 127 if it can't be run or is not there; 2 or 3 if it can't be\n"
+	"recorded.",
 	rows,
 	OPTIONS_NO_DIRS | OPTIONS_STOP,
 	"  memtrace run -- python train.py\n"

@@ -2,6 +2,7 @@
 #include "analyzer/util/error.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ static int no(const char *path, const char *why)
 	return error_set(MT_ERUN, path, ERROR_NO_OFFSET, "%s", why);
 }
 
+/* Fails as a shell does: 127 where there is no such file, 126 where it may not be run. */
 static int find(const char *command, char *path, size_t size)
 {
 	const char *dirs = getenv("PATH");
@@ -32,8 +34,11 @@ static int find(const char *command, char *path, size_t size)
 		struct stat st;
 		snprintf(path, size, "%s", command);
 		if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-			return no(command, "is a directory");
-		return access(path, X_OK) ? error_errno(MT_ERUN, command, ERROR_NO_OFFSET) : 0;
+			return error_set(MT_EDENIED, command, ERROR_NO_OFFSET, "is a directory");
+		if (!access(path, X_OK))
+			return 0;
+		return error_errno(errno == ENOENT || errno == ENOTDIR ? MT_ENOPROGRAM : MT_EDENIED, command,
+				   ERROR_NO_OFFSET);
 	}
 	for (dirs = dirs ? dirs : "/usr/bin:/bin"; *dirs; dirs += strcspn(dirs, ":"), dirs += *dirs == ':') {
 		struct stat st;
@@ -41,7 +46,7 @@ static int find(const char *command, char *path, size_t size)
 		if (access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode))
 			return 0;
 	}
-	return no(command, "no such command");
+	return error_set(MT_ENOPROGRAM, command, ERROR_NO_OFFSET, "no such command");
 }
 
 static int check_elf(const char *path, int fd, const Elf64_Ehdr *head)

@@ -18,10 +18,10 @@ def where(trace):
     return "memtrace: the trace is in %s\n" % trace.path
 
 
-def refused(command, cwd, tool=mt.MEMTRACE):
+def refused(command, cwd, tool=mt.MEMTRACE, status=3):
     """Nothing is started, one line says why."""
     done = mt.execute([tool, "run", "--", *command], cwd=cwd)
-    mt.check(done.status in (2, 3), "exit status %s" % done)
+    mt.equal(done.status, status, "exit status of %s" % done)
     mt.equal(len(done.err.splitlines()), 1, "lines in %r" % done.err)
     mt.check(not os.path.exists(os.path.join(cwd, TOUCH)), "it was started all the same")
     mt.equal([f for f in os.listdir(cwd) if f.startswith("memtrace-")], [], "traces left behind")
@@ -37,8 +37,16 @@ def build_c(folder, *flags):
 
 
 def case_missing_command():
-    refused(["/nonexistent/program"], mt.scratch())
-    refused(["nosuchcommandatall"], mt.scratch())
+    """As of a shell: 127."""
+    refused(["/nonexistent/program"], mt.scratch(), status=127)
+    refused(["/etc/passwd/program"], mt.scratch(), status=127)
+    refused(["nosuchcommandatall"], mt.scratch(), status=127)
+
+
+def case_command_that_is_none():
+    """As of a shell: 126."""
+    refused(["/etc/passwd"], mt.scratch(), status=126)
+    refused(["/etc"], mt.scratch(), status=126)
 
 
 def case_no_command():
