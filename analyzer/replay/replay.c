@@ -129,9 +129,20 @@ struct track {
 };
 
 /* Of a process, by the device's id in it. */
+/* The device of physical memory. */
+struct physical {
+	uint64_t handle;
+	uint32_t device;
+	UT_hash_handle hh;
+};
+
 struct per_process {
 	struct track **tracks;
 	size_t room;
+	struct physical *physical;
+	/* ranges of no device so far: where no context is current, as on the default stream, who reserves names none */
+	struct driver_call *ranges;
+	size_t range_count, range_room;
 };
 
 struct pass {
@@ -592,20 +603,79 @@ static int note_silent_failure(struct pass *pass, const struct process *p, const
 	return note_request(pass, p, &failed, &(struct mt_ext_device){ .class = MT_CLASS_POOL, .device = x->device });
 }
 
+static int note_physical(struct per_process *of, uint64_t handle, uint32_t device)
+{
+	struct physical *one = calloc(1, sizeof(*one)), *old;
+	if (!one)
+		return error_memory();
+	one->handle = handle;
+	one->device = device;
+	HASH_REPLACE(hh, of->physical, handle, sizeof(one->handle), one, old);
+	free(old);
+	return 0;
+}
+
+static int add_range(struct track *t, uint64_t addr, uint64_t bytes)
+{
+	int e = add_span(t, addr, bytes);
+	return e ? e : add_call(t, CALL_RESERVE, addr, bytes);
+}
+
+static int keep_range(struct per_process *of, uint64_t addr, uint64_t bytes)
+{
+	int e = vec_reserve(of->ranges, of->range_room, of->range_count + 1);
+	if (!e)
+		of->ranges[of->range_count++] =
+			(struct driver_call){ .kind = CALL_RESERVE, .addr = addr, .bytes = bytes };
+	return e;
+}
+
+/* The ranges without a device in which `addr` lies (0 = all) are the track's. */
+static int claim_ranges(struct track *t, struct per_process *of, uint64_t addr)
+{
+	size_t left = 0;
+	int e = 0;
+	for (size_t i = 0; i < of->range_count; i++) {
+		const struct driver_call *r = &of->ranges[i];
+		if (!e && (!addr || addr - r->addr < r->bytes))
+			e = add_range(t, r->addr, r->bytes);
+		else
+			of->ranges[left++] = *r;
+	}
+	of->range_count = left;
+	return e;
+}
+
+/* A mapping is on the device of what is mapped, whatever context is current. */
+static uint32_t device_of_call(const struct per_process *of, const struct mt_event *s, const struct mt_ext_device *x)
+{
+	struct physical *one = NULL;
+	if (s->kind == MT_DEVICE_MAP)
+		HASH_FIND(hh, of->physical, &x->stream, sizeof(x->stream), one);
+	return one ? one->device : x->device;
+}
+
 static int note_driver(struct pass *pass, const struct process *p, const struct mt_event *s,
 		       const struct mt_ext_device *x)
 {
+	struct per_process *of = &pass->processes[p->id];
+	const bool reserves = s->kind == MT_DEVICE_ALLOC && x->class == MT_CLASS_RESERVED;
 	struct track *t;
-	int e = track_of(pass, p, x->device, &t);
+	if (reserves && !x->device)
+		return keep_range(of, s->addr, s->size);
+	int e = track_of(pass, p, device_of_call(of, s, x), &t);
+	if (!e && s->kind == MT_DEVICE_MAP)
+		e = claim_ranges(t, of, s->addr);
 	if (e)
 		return e;
 	switch (s->kind) {
 	case MT_DEVICE_ALLOC:
-		if (x->class == MT_CLASS_RESERVED) {
-			e = add_span(t, s->addr, s->size);
-			return e ? e : add_call(t, CALL_RESERVE, s->addr, s->size);
+		if (reserves)
+			return add_range(t, s->addr, s->size);
+		if (x->class == MT_CLASS_PHYSICAL) {
+			t->unmapped += s->size;
+			return note_physical(of, s->addr, x->device);
 		}
-		t->unmapped += x->class == MT_CLASS_PHYSICAL ? s->size : 0;
 		return x->class == MT_CLASS_DEVICE ? take_place(t, s->addr, s->size) : 0;
 	case MT_DEVICE_FREE:
 		return x->class == MT_CLASS_DEVICE ? give_place(&pass->processes[p->id], CALL_GIVE, s->addr) : 0;
@@ -986,6 +1056,9 @@ static int note_request(struct pass *pass, const struct process *p, const struct
 	if (e)
 		return e;
 	struct replay_track *f = facts_of(t);
+	e = claim_ranges(t, &pass->processes[p->id], 0);
+	if (e)
+		return e;
 	f->requests++;
 	f->refused += s->kind == MT_DEVICE_FAIL;
 	struct replay_moment at = {
@@ -1129,7 +1202,14 @@ static void finish(struct pass *pass)
 			}
 			free_track(t);
 		}
+		struct physical *one, *next;
+		HASH_ITER(hh, of->physical, one, next)
+		{
+			HASH_DEL(of->physical, one);
+			free(one);
+		}
 		free(of->tracks);
+		free(of->ranges);
 	}
 	free(pass->processes);
 }

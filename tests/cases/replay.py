@@ -23,6 +23,16 @@ def case_the_run_itself(setting, mib):
     replays.check_itself(setting, mib)
 
 
+@mt.variants((EXPANDABLE, SHORT), (EXPANDABLE, ROOM), (None, SHORT))
+def case_the_default_stream_alone(setting, mib):
+    """No context is current in a thread that has not made a stream: who reserves a range names no device."""
+    replays.check_itself(setting, mib, words=("--plain",))
+
+
+def case_another_setting_on_the_default_stream():
+    replays.check_other(EXPANDABLE, "expandable_segments:False", SHORT, words=("--plain",))
+
+
 def case_a_failure_on_the_other_stream():
     """A failure does not say of which stream it is."""
     replays.check_itself(None, SHORT, seed=7, count=3600)

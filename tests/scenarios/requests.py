@@ -1,7 +1,8 @@
 """Requests and frees in a random order, of sizes over the allocator's whole range, on two streams; now and then the cache is emptied. What
 doesn't fit makes the program drop half of what it has. Says what PyTorch counted.
 
-usage: requests.py SEED COUNT [--beside] [--keeping BYTES] [--requests N] [--not-empty N,N]
+usage: requests.py SEED COUNT [--plain] [--beside] [--keeping BYTES] [--requests N] [--not-empty N,N]
+    --plain      all on the default stream, and none other is ever made, as most programs are
     --beside     with memory of the driver's own beside the pool, mapped and unmapped
     --keeping    with a block of so many bytes more, which stays, now and then
     --requests   ends behind that one
@@ -61,7 +62,7 @@ def main():
     in_vain = []  # calls of empty_cache() that had nothing to give back
     beside = Beside() if "--beside" in sys.argv else None
     choice, live, refused, requests = random.Random(int(sys.argv[1])), [], [], 0
-    streams = [torch.cuda.default_stream(), torch.cuda.Stream()]
+    streams = [None] * 2 if "--plain" in sys.argv else [torch.cuda.default_stream(), torch.cuda.Stream()]
     for _ in range(int(sys.argv[2])):
         if last and requests == last:
             break
