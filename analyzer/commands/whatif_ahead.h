@@ -4,7 +4,7 @@
 #define MT_COMMANDS_WHATIF_AHEAD_H
 
 #include "analyzer/model/selection.h"
-#include "analyzer/replay/replay.h"
+#include "analyzer/replay/pool/replay.h"
 #include "analyzer/timeline/forecast.h"
 
 struct whatif_ahead;

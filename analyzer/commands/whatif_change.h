@@ -3,7 +3,7 @@
 #define MT_COMMANDS_WHATIF_CHANGE_H
 
 #include "analyzer/model/selection.h"
-#include "analyzer/replay/replay.h"
+#include "analyzer/replay/pool/replay.h"
 
 struct whatif_change;
 

@@ -1,6 +1,6 @@
 #include "analyzer/commands/whatif_host.h"
 
-#include "analyzer/replay/heap_replay.h"
+#include "analyzer/replay/heap/heap_replay.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/open.h"
 #include "analyzer/util/error.h"

@@ -1,6 +1,6 @@
 /* Which framework's caching allocator a process uses, and its version. */
-#ifndef MT_REPLAY_FRAMEWORK_H
-#define MT_REPLAY_FRAMEWORK_H
+#ifndef MT_REPLAY_POOL_FRAMEWORK_H
+#define MT_REPLAY_POOL_FRAMEWORK_H
 
 #include "analyzer/reader/reader.h"
 

@@ -4,8 +4,8 @@
  * comment below, as varints. At the end the child answers with a struct heap_answer and a struct heap_seen for each
  * point.
  */
-#ifndef MT_REPLAY_HEAP_WIRE_H
-#define MT_REPLAY_HEAP_WIRE_H
+#ifndef MT_REPLAY_HEAP_HEAP_WIRE_H
+#define MT_REPLAY_HEAP_HEAP_WIRE_H
 
 #include <errno.h>
 #include <stdbool.h>

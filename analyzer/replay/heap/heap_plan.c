@@ -1,7 +1,7 @@
-#include "analyzer/replay/heap_plan.h"
+#include "analyzer/replay/heap/heap_plan.h"
 
 #include "analyzer/model/model.h"
-#include "analyzer/replay/heap_setting.h"
+#include "analyzer/replay/heap/heap_setting.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"
 #include "analyzer/util/vec.h"

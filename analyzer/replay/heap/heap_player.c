@@ -6,9 +6,9 @@
  * What is measured is the process's anonymous memory. So the player has none of its own: its tables, and what comes
  * over the socket, lie in shared memory, which is counted elsewhere.
  */
-#include "analyzer/replay/heap_player.h"
+#include "analyzer/replay/heap/heap_player.h"
 
-#include "analyzer/replay/heap_wire.h"
+#include "analyzer/replay/heap/heap_wire.h"
 #include "analyzer/util/minmax.h"
 #include "analyzer/util/recorded_clock.h"
 #include "format/varint.h"

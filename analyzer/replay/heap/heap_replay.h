@@ -5,12 +5,12 @@
  * The setting of the process comes first. Its memory was sampled in the recorded run, so the error of the replay is
  * known, and with it how far the other answers can be trusted.
  */
-#ifndef MT_REPLAY_HEAP_REPLAY_H
-#define MT_REPLAY_HEAP_REPLAY_H
+#ifndef MT_REPLAY_HEAP_HEAP_REPLAY_H
+#define MT_REPLAY_HEAP_HEAP_REPLAY_H
 
-#include "analyzer/replay/heap_plan.h"
-#include "analyzer/replay/heap_setting.h"
-#include "analyzer/replay/heap_wire.h"
+#include "analyzer/replay/heap/heap_plan.h"
+#include "analyzer/replay/heap/heap_setting.h"
+#include "analyzer/replay/heap/heap_wire.h"
 
 #define HEAP_EXACT 0.05 /* with an error of at most this, figures hold as they are */
 #define HEAP_NEAR  0.25 /* with an error of at most this, differences between two settings hold */

@@ -19,8 +19,8 @@
  *
  * Not modelled: a block that another stream still uses when it is freed (record_stream) is free at once here.
  */
-#ifndef MT_REPLAY_CUDA_POOL_H
-#define MT_REPLAY_CUDA_POOL_H
+#ifndef MT_REPLAY_POOL_CUDA_POOL_H
+#define MT_REPLAY_POOL_CUDA_POOL_H
 
 #include <stdbool.h>
 #include <stdint.h>

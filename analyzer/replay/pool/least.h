@@ -1,8 +1,8 @@
 /* The smallest device on which every request of a run would have been served. */
-#ifndef MT_REPLAY_LEAST_H
-#define MT_REPLAY_LEAST_H
+#ifndef MT_REPLAY_POOL_LEAST_H
+#define MT_REPLAY_POOL_LEAST_H
 
-#include "analyzer/replay/replay.h"
+#include "analyzer/replay/pool/replay.h"
 
 /* For each pool (track) of a replay and each of the first `count` cases of q: sets least[track * count + case] to the
  * bytes of that device, memory of others on it included. 0 = unknown, as the replay of the run itself differs from the

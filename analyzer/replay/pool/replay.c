@@ -1,4 +1,4 @@
-#include "analyzer/replay/replay.h"
+#include "analyzer/replay/pool/replay.h"
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"

@@ -6,12 +6,12 @@
  * address that it had. Where one does not (an unknown version, a pluggable allocator, streams that the trace doesn't
  * tell of), the model does not fit, and nothing is said of other settings.
  */
-#ifndef MT_REPLAY_REPLAY_H
-#define MT_REPLAY_REPLAY_H
+#ifndef MT_REPLAY_POOL_REPLAY_H
+#define MT_REPLAY_POOL_REPLAY_H
 
 #include "analyzer/reader/reader.h"
-#include "analyzer/replay/cuda_pool.h"
-#include "analyzer/replay/framework.h"
+#include "analyzer/replay/pool/cuda_pool.h"
+#include "analyzer/replay/pool/framework.h"
 
 /* By what the bytes of a request with this stack are multiplied: 1 = as they were, 0 = the request is not made. */
 typedef double replay_factor(void *arg, const struct process *p, uint32_t node, uint32_t node2);

@@ -2,11 +2,11 @@
  * What has to be known of a process's heap before its calls are made again: how many calls there are, how much memory
  * was resident at which time, and which blocks were never written to in full.
  */
-#ifndef MT_REPLAY_HEAP_PLAN_H
-#define MT_REPLAY_HEAP_PLAN_H
+#ifndef MT_REPLAY_HEAP_HEAP_PLAN_H
+#define MT_REPLAY_HEAP_HEAP_PLAN_H
 
 #include "analyzer/reader/samples.h"
-#include "analyzer/replay/heap_calls.h"
+#include "analyzer/replay/heap/heap_calls.h"
 
 #define HEAP_UNKNOWN UINT64_MAX
 

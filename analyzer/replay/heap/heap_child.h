@@ -1,11 +1,11 @@
 /* One replay of a heap: a child process that runs with the allocator in question makes the calls, and answers how much
  * memory was resident. */
-#ifndef MT_REPLAY_HEAP_CHILD_H
-#define MT_REPLAY_HEAP_CHILD_H
+#ifndef MT_REPLAY_HEAP_HEAP_CHILD_H
+#define MT_REPLAY_HEAP_HEAP_CHILD_H
 
-#include "analyzer/replay/heap_plan.h"
-#include "analyzer/replay/heap_setting.h"
-#include "analyzer/replay/heap_wire.h"
+#include "analyzer/replay/heap/heap_plan.h"
+#include "analyzer/replay/heap/heap_setting.h"
+#include "analyzer/replay/heap/heap_wire.h"
 
 /* argv[1] of the child, which is this program once more; argv[2] is the socket's number. */
 #define HEAP_CHILD_COMMAND "replay-heap"

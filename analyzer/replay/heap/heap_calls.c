@@ -1,4 +1,4 @@
-#include "analyzer/replay/heap_calls.h"
+#include "analyzer/replay/heap/heap_calls.h"
 
 #include "analyzer/util/blocks.h"
 #include "analyzer/util/error.h"

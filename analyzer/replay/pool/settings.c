@@ -1,5 +1,5 @@
 /* The words of PYTORCH_CUDA_ALLOC_CONF (PYTORCH_ALLOC_CONF since PyTorch 2.9) that change where blocks lie. */
-#include "analyzer/replay/replay.h"
+#include "analyzer/replay/pool/replay.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 

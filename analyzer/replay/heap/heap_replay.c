@@ -1,6 +1,6 @@
-#include "analyzer/replay/heap_replay.h"
+#include "analyzer/replay/heap/heap_replay.h"
 
-#include "analyzer/replay/heap_child.h"
+#include "analyzer/replay/heap/heap_child.h"
 #include "analyzer/util/cgroup.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/kernel_file.h"

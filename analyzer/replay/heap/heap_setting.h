@@ -1,6 +1,6 @@
 /* A setting under which a heap is replayed: an allocator, and environment variables for it. */
-#ifndef MT_REPLAY_HEAP_SETTING_H
-#define MT_REPLAY_HEAP_SETTING_H
+#ifndef MT_REPLAY_HEAP_HEAP_SETTING_H
+#define MT_REPLAY_HEAP_HEAP_SETTING_H
 
 #include "analyzer/reader/reader.h"
 

@@ -2,8 +2,8 @@
  * The calls that a process made to its heap, worked out from its events. Blocks have numbers, which are used again
  * after a free. So to make the calls once more only a table of live blocks is needed, and no addresses.
  */
-#ifndef MT_REPLAY_HEAP_CALLS_H
-#define MT_REPLAY_HEAP_CALLS_H
+#ifndef MT_REPLAY_HEAP_HEAP_CALLS_H
+#define MT_REPLAY_HEAP_HEAP_CALLS_H
 
 #include "analyzer/reader/reader.h"
 

@@ -1,6 +1,6 @@
-#include "analyzer/replay/cuda_pool.h"
+#include "analyzer/replay/pool/cuda_pool.h"
 
-#include "analyzer/replay/block_set.h"
+#include "analyzer/replay/pool/block_set.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"
 #include "analyzer/util/vec.h"

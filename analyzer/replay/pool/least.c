@@ -1,4 +1,4 @@
-#include "analyzer/replay/least.h"
+#include "analyzer/replay/pool/least.h"
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"

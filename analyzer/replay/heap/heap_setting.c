@@ -1,4 +1,4 @@
-#include "analyzer/replay/heap_setting.h"
+#include "analyzer/replay/heap/heap_setting.h"
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"

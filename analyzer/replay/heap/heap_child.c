@@ -1,4 +1,4 @@
-#include "analyzer/replay/heap_child.h"
+#include "analyzer/replay/heap/heap_child.h"
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"

@@ -3,8 +3,8 @@
  * their segments where that counts, by address. The set is a treap: each operation takes O(log n) on average. Nodes are
  * part of the caller's blocks, and a block is in one set at a time.
  */
-#ifndef MT_REPLAY_BLOCK_SET_H
-#define MT_REPLAY_BLOCK_SET_H
+#ifndef MT_REPLAY_POOL_BLOCK_SET_H
+#define MT_REPLAY_POOL_BLOCK_SET_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "analyzer/replay/framework.h"
+#include "analyzer/replay/pool/framework.h"
 
 #include "analyzer/util/output.h"
 

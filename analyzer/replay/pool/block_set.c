@@ -1,4 +1,4 @@
-#include "analyzer/replay/block_set.h"
+#include "analyzer/replay/pool/block_set.h"
 
 #include <stddef.h>
 
