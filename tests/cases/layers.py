@@ -21,7 +21,7 @@ BREACHES = {
     "an include upwards in angle brackets": ("analyzer/model/model.h",
                                              "#include <analyzer/report/report.h>\n", "includes report/report.h"),
     "an include upwards in a table": ("analyzer/symbols/categories.def", '#include "analyzer/report/report.h"\n', "includes report/report.h"),
-    "the recorder above util": ("analyzer/recorder/fold.c", '#include "analyzer/model/model.h"\n', "includes model/model.h"),
+    "the recorder above util": ("analyzer/recorder/fold/fold.c", '#include "analyzer/model/model.h"\n', "includes model/model.h"),
     "a file in no room": ("analyzer/new.c", "int x;\n", "is in no room"),
     "a foreign guard": ("analyzer/util/new.h", "#ifndef MT_NEW_H\n#define MT_NEW_H\n#endif\n", "is not MT_UTIL_NEW_H"),
     "a print of its own": ("analyzer/report/open.c", 'void f(void) { printf("x"); }\n', "printed past"),
