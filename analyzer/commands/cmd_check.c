@@ -6,7 +6,7 @@
 #include "analyzer/reader/reader.h"
 #include "analyzer/reader/samples.h"
 #include "analyzer/report/json.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/symbols/symbol_file.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/options.h"

@@ -3,7 +3,7 @@
 #include "analyzer/report/ci.h"
 #include "analyzer/report/diff.h"
 #include "analyzer/report/json.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/report/page.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"

@@ -1,7 +1,7 @@
 /* memtrace html: the report as a page. */
 #include "analyzer/commands/cmd_pack.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/report/page.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"

@@ -1,10 +1,10 @@
 /* memtrace leaks: what was alive at the end, and what grows. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/diagnosis/leaks.h"
-#include "analyzer/report/analysis.h"
+#include "analyzer/analysis/analysis.h"
 #include "analyzer/report/ci.h"
 #include "analyzer/report/json.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"

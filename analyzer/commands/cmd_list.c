@@ -3,7 +3,7 @@
 #include "analyzer/model/main_process.h"
 #include "analyzer/reader/trace_list.h"
 #include "analyzer/report/json.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/report/report.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/options.h"

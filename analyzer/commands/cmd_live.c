@@ -3,7 +3,7 @@
 #include "analyzer/commands/trace_of_pid.h"
 #include "analyzer/report/live_follow.h"
 #include "analyzer/report/live_print.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"

@@ -2,7 +2,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/model/moment.h"
 #include "analyzer/report/json.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/report/peak_fit.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"

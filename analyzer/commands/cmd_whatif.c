@@ -8,7 +8,7 @@
 #include "analyzer/replay/pool/least.h"
 #include "analyzer/replay/pool/replay.h"
 #include "analyzer/report/json.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"

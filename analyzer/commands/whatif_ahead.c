@@ -1,7 +1,7 @@
 #include "analyzer/commands/whatif_ahead.h"
 
 #include "analyzer/diagnosis/leaks.h"
-#include "analyzer/report/analysis.h"
+#include "analyzer/analysis/analysis.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"
 #include "analyzer/util/vec.h"

@@ -2,7 +2,7 @@
 
 #include "analyzer/replay/heap/heap_replay.h"
 #include "analyzer/report/json.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"
 #include "analyzer/util/output.h"

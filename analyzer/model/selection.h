@@ -1,4 +1,4 @@
-/* What a command looks at: a trace, narrowed down as its options say. report/open.h opens it and runs the model. */
+/* What a command looks at: a trace, narrowed down as its options say. analysis/open.h opens it and runs the model. */
 #ifndef MT_MODEL_SELECTION_H
 #define MT_MODEL_SELECTION_H
 

@@ -8,7 +8,7 @@
 #define MT_REPORT_DIFF_H
 
 #include "analyzer/model/selection.h"
-#include "analyzer/report/analysis.h"
+#include "analyzer/analysis/analysis.h"
 #include "analyzer/timeline/timeline.h"
 
 #include <uthash.h>

@@ -3,7 +3,7 @@
 #include "analyzer/report/diff.h"
 
 #include "analyzer/diagnosis/diagnosis.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 

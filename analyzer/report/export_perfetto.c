@@ -11,7 +11,7 @@
  */
 #include "analyzer/report/export.h"
 #include "analyzer/report/protobuf.h"
-#include "analyzer/report/series_lines.h"
+#include "analyzer/analysis/series_lines.h"
 
 #include "analyzer/timeline/timeline.h"
 #include "analyzer/util/error.h"

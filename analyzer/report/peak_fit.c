@@ -6,9 +6,9 @@
 #include "analyzer/report/peak_fit.h"
 
 #include "analyzer/diagnosis/diagnosis.h"
-#include "analyzer/report/analysis.h"
+#include "analyzer/analysis/analysis.h"
 #include "analyzer/report/json.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"

@@ -3,7 +3,7 @@
 #define MT_REPORT_REPORT_H
 
 #include "analyzer/model/main_process.h"
-#include "analyzer/report/analysis.h"
+#include "analyzer/analysis/analysis.h"
 #include "analyzer/report/ci.h"
 
 #include <jansson.h>

@@ -1,6 +1,6 @@
 /* A report's data: the analysis, and beside its second pass the owners of host memory. */
 #include "analyzer/diagnosis/leaks.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/report/report.h"
 #include "analyzer/symbols/builtin_suppressions.h"
 #include "analyzer/symbols/python_arenas.h"

@@ -1,8 +1,8 @@
 #include "analyzer/report/timeline_rows.h"
 
-#include "analyzer/report/analysis.h"
+#include "analyzer/analysis/analysis.h"
 #include "analyzer/report/json.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/timeline/timeline.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"

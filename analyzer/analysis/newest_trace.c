@@ -1,4 +1,4 @@
-#include "analyzer/model/newest_trace.h"
+#include "analyzer/analysis/newest_trace.h"
 
 #include "analyzer/model/main_process.h"
 #include "analyzer/util/ticks.h"

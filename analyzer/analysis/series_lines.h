@@ -1,7 +1,7 @@
 /* Everything that is known over time, as lines of a chart: of each kind of memory the sum over processes, then each
  * process; the same of each layer of each device; then samples of the system. */
-#ifndef MT_REPORT_SERIES_LINES_H
-#define MT_REPORT_SERIES_LINES_H
+#ifndef MT_ANALYSIS_SERIES_LINES_H
+#define MT_ANALYSIS_SERIES_LINES_H
 
 #include "analyzer/model/selection.h"
 #include "analyzer/timeline/sample_series.h"

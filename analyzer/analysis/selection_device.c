@@ -1,5 +1,5 @@
 /* Which device is meant, and which moment of it. */
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 

@@ -1,4 +1,4 @@
-#include "analyzer/report/series_lines.h"
+#include "analyzer/analysis/series_lines.h"
 
 static const char *const layers[] = { [LAYER_MEMORY] = "device", [LAYER_POOL] = "pool", [LAYER_RESERVED] = "reserved" };
 

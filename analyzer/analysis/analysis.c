@@ -1,6 +1,6 @@
-#include "analyzer/report/analysis.h"
+#include "analyzer/analysis/analysis.h"
 
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 
 #include <pthread.h>

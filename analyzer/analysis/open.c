@@ -1,6 +1,6 @@
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 
-#include "analyzer/model/newest_trace.h"
+#include "analyzer/analysis/newest_trace.h"
 #include "analyzer/reader/packed.h"
 #include "analyzer/symbols/symbol_file.h"
 #include "analyzer/timeline/timeline.h"

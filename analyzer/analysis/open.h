@@ -1,6 +1,6 @@
 /* What the commands that read a trace have in common: open it, narrow it down as the options say, run the model. */
-#ifndef MT_REPORT_OPEN_H
-#define MT_REPORT_OPEN_H
+#ifndef MT_ANALYSIS_OPEN_H
+#define MT_ANALYSIS_OPEN_H
 
 #include "analyzer/model/selection.h"
 

@@ -6,8 +6,8 @@
  *   ... a.timeline, a.diagnosis ...
  *   analysis_free(&a);                                     before selection_close(), also after an error
  */
-#ifndef MT_REPORT_ANALYSIS_H
-#define MT_REPORT_ANALYSIS_H
+#ifndef MT_ANALYSIS_ANALYSIS_H
+#define MT_ANALYSIS_ANALYSIS_H
 
 #include "analyzer/diagnosis/diagnosis.h"
 #include "analyzer/diagnosis/host_memory.h"
