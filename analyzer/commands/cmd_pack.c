@@ -4,7 +4,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/reader/reader.h"
 #include "analyzer/analysis/open.h"
-#include "analyzer/report/pack.h"
+#include "analyzer/pack/pack.h"
 #include "analyzer/symbols/stacks.h"
 #include "analyzer/symbols/symbol_file.h"
 #include "analyzer/util/error.h"

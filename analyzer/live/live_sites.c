@@ -1,4 +1,4 @@
-#include "analyzer/report/live_sites.h"
+#include "analyzer/live/live_sites.h"
 
 #include "analyzer/diagnosis/growth_matters.h"
 

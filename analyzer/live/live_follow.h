@@ -6,8 +6,8 @@
  * there is no loop to be found yet. So then the whole trace is read again each time it has twice as many events. Over
  * the whole run that is no more than reading it four times.
  */
-#ifndef MT_REPORT_LIVE_FOLLOW_H
-#define MT_REPORT_LIVE_FOLLOW_H
+#ifndef MT_LIVE_LIVE_FOLLOW_H
+#define MT_LIVE_LIVE_FOLLOW_H
 
 #include "analyzer/timeline/timeline.h"
 #include "analyzer/util/options.h"

@@ -1,4 +1,4 @@
-#include "analyzer/report/pack.h"
+#include "analyzer/pack/pack.h"
 
 #include "analyzer/util/error.h"
 

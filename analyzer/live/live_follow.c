@@ -1,10 +1,10 @@
-#include "analyzer/report/live_follow.h"
+#include "analyzer/live/live_follow.h"
 
 #include "analyzer/diagnosis/growth_matters.h"
 #include "analyzer/diagnosis/owner_growth.h"
 #include "analyzer/reader/process_limits.h"
 #include "analyzer/reader/tick_clock.h"
-#include "analyzer/report/live_sites.h"
+#include "analyzer/live/live_sites.h"
 #include "analyzer/timeline/process_piles.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"

@@ -1,6 +1,6 @@
 /* The files of a trace with other names in them: session, PID-N.info and the info in PID-N.trace, samples. What is
  * left, events and call trees, are numbers. What is not understood is left out: it may be names. */
-#include "analyzer/report/pack.h"
+#include "analyzer/pack/pack.h"
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/vec.h"

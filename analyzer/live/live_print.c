@@ -1,4 +1,4 @@
-#include "analyzer/report/live_print.h"
+#include "analyzer/live/live_print.h"
 
 #include "analyzer/report/json.h"
 #include "analyzer/util/new_file.h"

@@ -2,8 +2,8 @@
  * What single places in a program keep, as far as the stacks that hold most tell without names: stacks are of one place
  * if the innermost frame outside of the C and C++ libraries, or of Python, is the same.
  */
-#ifndef MT_REPORT_LIVE_SITES_H
-#define MT_REPORT_LIVE_SITES_H
+#ifndef MT_LIVE_LIVE_SITES_H
+#define MT_LIVE_LIVE_SITES_H
 
 #include "analyzer/diagnosis/owner_growth.h"
 

@@ -1,7 +1,7 @@
 /* Writing a packed trace (reader/packed.h): a tar file, compressed by zstd. The same trace gives the same bytes.
  * Functions return 0 or -MT_E*, unless something else is said. */
-#ifndef MT_REPORT_PACK_H
-#define MT_REPORT_PACK_H
+#ifndef MT_PACK_PACK_H
+#define MT_PACK_PACK_H
 
 #include "analyzer/reader/file.h"
 #include "analyzer/symbols/redact.h"

@@ -1,8 +1,8 @@
 /* Output of memtrace live for programs: a line of JSON for each look, or a file in the format OpenMetrics. */
-#ifndef MT_REPORT_LIVE_PRINT_H
-#define MT_REPORT_LIVE_PRINT_H
+#ifndef MT_LIVE_LIVE_PRINT_H
+#define MT_LIVE_LIVE_PRINT_H
 
-#include "analyzer/report/live_follow.h"
+#include "analyzer/live/live_follow.h"
 
 /* The levels, in per cent, from which on a gauge warns. */
 struct live_levels {
