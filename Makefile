@@ -122,8 +122,8 @@ $(ANALYZER): $(B)/%.o: % | $(B)/.deps
 
 # The page's scripts are in the program. They are bundled from npm's packages, without which everything else is built all the same.
 PAGE = $(B)/page/page.js $(B)/page/page.css
-$(B)/analyzer/report/page_bundle.c.o: CPPFLAGS += -DMT_PAGE_BUNDLE='"$(B)/page"'
-$(B)/analyzer/report/page_bundle.c.o: $(PAGE)
+$(B)/analyzer/report/page/page_bundle.c.o: CPPFLAGS += -DMT_PAGE_BUNDLE='"$(B)/page"'
+$(B)/analyzer/report/page/page_bundle.c.o: $(PAGE)
 $(PAGE) &: $(wildcard page/*.js page/src/*) page/package-lock.json scripts/page-bundle $(wildcard $(PAGE_MODULES)/.package-lock.json)
 	@echo '  $(B)/page'
 	@scripts/page-bundle '$(PAGE_MODULES)' '$(B)/page'

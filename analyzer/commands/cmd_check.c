@@ -5,7 +5,7 @@
 #include "analyzer/model/selection.h"
 #include "analyzer/reader/reader.h"
 #include "analyzer/reader/samples.h"
-#include "analyzer/report/json.h"
+#include "analyzer/report/json/json.h"
 #include "analyzer/analysis/open.h"
 #include "analyzer/symbols/symbol_file.h"
 #include "analyzer/util/error.h"

@@ -2,7 +2,7 @@
 #include "analyzer/commands/cmd_pack.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/analysis/open.h"
-#include "analyzer/report/page.h"
+#include "analyzer/report/page/page.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"

@@ -2,7 +2,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/launch_options.h"
 #include "analyzer/analysis/open.h"
-#include "analyzer/report/report.h"
+#include "analyzer/report/screen/report.h"
 #include "analyzer/util/error.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "analyzer/model/selection.h"
 #include "analyzer/replay/pool/least.h"
 #include "analyzer/replay/pool/replay.h"
-#include "analyzer/report/json.h"
+#include "analyzer/report/json/json.h"
 #include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"

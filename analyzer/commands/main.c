@@ -63,7 +63,7 @@ static int diagnosis_words(void)
 		const char *words, *meaning;
 	} list[] = {
 #define WORD(words, meaning) { words, meaning },
-#include "analyzer/report/glossary.def"
+#include "analyzer/report/screen/glossary.def"
 #undef WORD
 	};
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {

@@ -1,7 +1,7 @@
 #include "analyzer/commands/whatif_host.h"
 
 #include "analyzer/replay/heap/heap_replay.h"
-#include "analyzer/report/json.h"
+#include "analyzer/report/json/json.h"
 #include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"

@@ -1,6 +1,6 @@
 #include "analyzer/live/live_print.h"
 
-#include "analyzer/report/json.h"
+#include "analyzer/report/json/json.h"
 #include "analyzer/util/new_file.h"
 #include "analyzer/util/print.h"
 
