@@ -1,9 +1,9 @@
 /* memtrace whatif: the requests of the run, replayed under other settings of the framework's caching allocator, or on
  * another card. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/whatif_ahead.h"
-#include "analyzer/commands/whatif_change.h"
-#include "analyzer/commands/whatif_host.h"
+#include "analyzer/whatif/whatif_ahead.h"
+#include "analyzer/whatif/whatif_change.h"
+#include "analyzer/whatif/whatif_host.h"
 #include "analyzer/model/selection.h"
 #include "analyzer/replay/pool/least.h"
 #include "analyzer/replay/pool/replay.h"

@@ -1,4 +1,4 @@
-#include "analyzer/commands/whatif_ahead.h"
+#include "analyzer/whatif/whatif_ahead.h"
 
 #include "analyzer/diagnosis/leaks.h"
 #include "analyzer/analysis/analysis.h"

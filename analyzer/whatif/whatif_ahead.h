@@ -1,7 +1,7 @@
 /* What memtrace whatif takes from timeline and diagnosis: how a run would have gone on behind its recorded end, and
  * which stacks allocated the blocks of a leak or of copies. */
-#ifndef MT_COMMANDS_WHATIF_AHEAD_H
-#define MT_COMMANDS_WHATIF_AHEAD_H
+#ifndef MT_WHATIF_WHATIF_AHEAD_H
+#define MT_WHATIF_WHATIF_AHEAD_H
 
 #include "analyzer/model/selection.h"
 #include "analyzer/replay/pool/replay.h"

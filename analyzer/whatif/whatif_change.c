@@ -1,4 +1,4 @@
-#include "analyzer/commands/whatif_change.h"
+#include "analyzer/whatif/whatif_change.h"
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"

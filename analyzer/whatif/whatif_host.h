@@ -1,6 +1,6 @@
 /* memtrace whatif --host: replays the heap of a process with another allocator. */
-#ifndef MT_COMMANDS_WHATIF_HOST_H
-#define MT_COMMANDS_WHATIF_HOST_H
+#ifndef MT_WHATIF_WHATIF_HOST_H
+#define MT_WHATIF_WHATIF_HOST_H
 
 #include "analyzer/model/selection.h"
 

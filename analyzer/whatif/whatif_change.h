@@ -1,6 +1,6 @@
 /* What memtrace whatif leaves out or makes larger: --without and --scale. */
-#ifndef MT_COMMANDS_WHATIF_CHANGE_H
-#define MT_COMMANDS_WHATIF_CHANGE_H
+#ifndef MT_WHATIF_WHATIF_CHANGE_H
+#define MT_WHATIF_WHATIF_CHANGE_H
 
 #include "analyzer/model/selection.h"
 #include "analyzer/replay/pool/replay.h"

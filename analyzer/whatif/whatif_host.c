@@ -1,4 +1,4 @@
-#include "analyzer/commands/whatif_host.h"
+#include "analyzer/whatif/whatif_host.h"
 
 #include "analyzer/replay/heap/heap_replay.h"
 #include "analyzer/report/json/json.h"
