@@ -10,8 +10,8 @@
 #define MT_ANALYSIS_ANALYSIS_H
 
 #include "analyzer/diagnosis/diagnosis.h"
-#include "analyzer/diagnosis/host_memory.h"
-#include "analyzer/model/selection.h"
+#include "analyzer/diagnosis/ledger/host_memory.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/timeline/site_windows.h"
 #include "analyzer/timeline/timeline.h"
 

@@ -2,7 +2,7 @@
 #ifndef MT_ANALYSIS_OPEN_H
 #define MT_ANALYSIS_OPEN_H
 
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 
 /* options_parse(); where the command line names no trace, the newest one in the working directory is taken. For specs
  * without OPTIONS_NO_DIRS. Returns as options_parse(). */

@@ -3,7 +3,7 @@
 #ifndef MT_ANALYSIS_SERIES_LINES_H
 #define MT_ANALYSIS_SERIES_LINES_H
 
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/timeline/sample_series.h"
 
 struct series_line {

@@ -2,7 +2,7 @@
  * names all that is wrong. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/model/model.h"
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/reader/reader.h"
 #include "analyzer/reader/samples.h"
 #include "analyzer/report/json/json.h"

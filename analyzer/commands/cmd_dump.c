@@ -21,7 +21,7 @@
  * --json each line is an object with the same names.
  */
 #include "analyzer/commands/commands.h"
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/reader/reader.h"
 #include "analyzer/report/screen/dump_samples.h"
 #include "analyzer/report/json/json.h"

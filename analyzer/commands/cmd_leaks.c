@@ -1,6 +1,6 @@
 /* memtrace leaks: what was alive at the end, and what grows. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/diagnosis/leaks.h"
+#include "analyzer/diagnosis/growth/leaks.h"
 #include "analyzer/analysis/analysis.h"
 #include "analyzer/report/ci/ci.h"
 #include "analyzer/report/json/json.h"

@@ -1,6 +1,6 @@
 /* memtrace peak: everything alive at one moment, by owner, with the stacks below each. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/model/moment.h"
+#include "analyzer/model/selection/moment.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/analysis/open.h"
 #include "analyzer/report/screen/peak_fit.h"

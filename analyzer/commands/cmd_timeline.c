@@ -1,6 +1,6 @@
 /* memtrace timeline: live bytes over time, as bars, CSV or JSON. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/analysis/open.h"
 #include "analyzer/analysis/series_lines.h"

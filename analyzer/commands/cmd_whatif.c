@@ -4,7 +4,7 @@
 #include "analyzer/whatif/whatif_ahead.h"
 #include "analyzer/whatif/whatif_change.h"
 #include "analyzer/whatif/whatif_host.h"
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/replay/pool/least.h"
 #include "analyzer/replay/pool/replay.h"
 #include "analyzer/report/json/json.h"

@@ -1,7 +1,7 @@
 #include "analyzer/live/live_follow.h"
 
-#include "analyzer/diagnosis/growth_matters.h"
-#include "analyzer/diagnosis/owner_growth.h"
+#include "analyzer/diagnosis/growth/growth_matters.h"
+#include "analyzer/diagnosis/growth/owner_growth.h"
 #include "analyzer/reader/process_limits.h"
 #include "analyzer/reader/tick_clock.h"
 #include "analyzer/live/live_sites.h"

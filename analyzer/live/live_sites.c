@@ -1,6 +1,6 @@
 #include "analyzer/live/live_sites.h"
 
-#include "analyzer/diagnosis/growth_matters.h"
+#include "analyzer/diagnosis/growth/growth_matters.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef MT_LIVE_LIVE_SITES_H
 #define MT_LIVE_LIVE_SITES_H
 
-#include "analyzer/diagnosis/owner_growth.h"
+#include "analyzer/diagnosis/growth/owner_growth.h"
 
 /* Whether some go on growing so that it matters; *g is the judgement of the largest. Of a process without devices. */
 bool live_sites_grow(struct owner_growth *g, const struct timeline *c, const struct samples *samples,

@@ -1,6 +1,6 @@
 #include "analyzer/whatif/whatif_ahead.h"
 
-#include "analyzer/diagnosis/leaks.h"
+#include "analyzer/diagnosis/growth/leaks.h"
 #include "analyzer/analysis/analysis.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"

@@ -3,7 +3,7 @@
 #ifndef MT_WHATIF_WHATIF_AHEAD_H
 #define MT_WHATIF_WHATIF_AHEAD_H
 
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/replay/pool/replay.h"
 #include "analyzer/timeline/forecast.h"
 

@@ -2,7 +2,7 @@
 #ifndef MT_WHATIF_WHATIF_CHANGE_H
 #define MT_WHATIF_WHATIF_CHANGE_H
 
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/replay/pool/replay.h"
 
 struct whatif_change;

@@ -2,7 +2,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
-#include "analyzer/diagnosis/leaks.h"
+#include "analyzer/diagnosis/growth/leaks.h"
 #include "analyzer/symbols/symbol_file.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/test.h"

@@ -13,7 +13,7 @@
 #ifndef MT_REPORT_EXPORT_EXPORT_H
 #define MT_REPORT_EXPORT_EXPORT_H
 
-#include "analyzer/model/moment.h"
+#include "analyzer/model/selection/moment.h"
 
 /* A stack that had memory at the moment. All borrowed for the call. */
 struct export_stack {

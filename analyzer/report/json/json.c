@@ -4,7 +4,7 @@
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 #include "format/text.h"
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 
 #include <stdio.h>
 #include <stdlib.h>

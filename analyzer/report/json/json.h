@@ -3,7 +3,7 @@
 #ifndef MT_REPORT_JSON_JSON_H
 #define MT_REPORT_JSON_JSON_H
 
-#include "analyzer/model/owners.h"
+#include "analyzer/model/selection/owners.h"
 
 #include <jansson.h>
 

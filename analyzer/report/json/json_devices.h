@@ -2,8 +2,8 @@
 #ifndef MT_REPORT_JSON_JSON_DEVICES_H
 #define MT_REPORT_JSON_JSON_DEVICES_H
 
-#include "analyzer/diagnosis/device_ledger.h"
-#include "analyzer/model/selection.h"
+#include "analyzer/diagnosis/ledger/device_ledger.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/timeline/timeline.h"
 
 #include <jansson.h>

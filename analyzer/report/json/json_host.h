@@ -2,7 +2,7 @@
 #ifndef MT_REPORT_JSON_JSON_HOST_H
 #define MT_REPORT_JSON_JSON_HOST_H
 
-#include "analyzer/diagnosis/host_memory.h"
+#include "analyzer/diagnosis/ledger/host_memory.h"
 #include "analyzer/report/json/json.h"
 
 /* "system": {...}; every key is there, null where nothing is known. */

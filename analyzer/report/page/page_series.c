@@ -1,5 +1,5 @@
 /* Memory over time as the model and the sampler saw it, the moments that a page has buttons for, and what grew. */
-#include "analyzer/diagnosis/owner_growth.h"
+#include "analyzer/diagnosis/growth/owner_growth.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/json/json_devices.h"
 #include "analyzer/report/page/page_internal.h"

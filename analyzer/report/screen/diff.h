@@ -7,7 +7,7 @@
 #ifndef MT_REPORT_SCREEN_DIFF_H
 #define MT_REPORT_SCREEN_DIFF_H
 
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/analysis/analysis.h"
 #include "analyzer/timeline/timeline.h"
 

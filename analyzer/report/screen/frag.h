@@ -5,7 +5,7 @@
 #include "analyzer/diagnosis/pins.h"
 #include "analyzer/model/heap_layout.h"
 #include "analyzer/model/pool_layout.h"
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 
 /* A device at one moment. */
 struct frag_device {

@@ -1,5 +1,5 @@
 /* The report's parts about devices: what failed, where the memory was then, and how it got there. */
-#include "analyzer/diagnosis/device_ledger.h"
+#include "analyzer/diagnosis/ledger/device_ledger.h"
 #include "analyzer/report/screen/report.h"
 #include "analyzer/symbols/python_frames.h"
 #include "analyzer/util/output.h"

@@ -1,5 +1,5 @@
 /* What the report says about time: steps, phases, growth and what grows; JSON and screen. */
-#include "analyzer/diagnosis/owner_growth.h"
+#include "analyzer/diagnosis/growth/owner_growth.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/screen/report.h"
 #include "analyzer/timeline/reclaimed.h"

@@ -1,6 +1,6 @@
 /* What a report says first where no failure does: how much it was, whose most of it was, and whether that is well; and,
  * at its end, what to ask next. */
-#include "analyzer/diagnosis/growth_matters.h"
+#include "analyzer/diagnosis/growth/growth_matters.h"
 #include "analyzer/report/screen/report.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"

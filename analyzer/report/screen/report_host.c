@@ -1,5 +1,5 @@
 /* HOST: where the memory of the machine, or what the cgroup may have of it, was; and the largest processes in it. */
-#include "analyzer/diagnosis/managed_heaps.h"
+#include "analyzer/diagnosis/ledger/managed_heaps.h"
 #include "analyzer/report/screen/report.h"
 #include "analyzer/timeline/reclaimed.h"
 #include "analyzer/util/error.h"

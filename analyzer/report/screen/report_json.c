@@ -1,6 +1,6 @@
 /* The report as JSON: the schema of the command line's documentation, also where this version has nothing to say. The
  * key "host" is the memory of the host; its name is "hostname". */
-#include "analyzer/diagnosis/managed_heaps.h"
+#include "analyzer/diagnosis/ledger/managed_heaps.h"
 #include "analyzer/diagnosis/own_allocator.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/json/json_devices.h"

@@ -1,5 +1,5 @@
 /* A report's data: the analysis, and beside its second pass the owners of host memory. */
-#include "analyzer/diagnosis/leaks.h"
+#include "analyzer/diagnosis/growth/leaks.h"
 #include "analyzer/analysis/open.h"
 #include "analyzer/report/screen/report.h"
 #include "analyzer/symbols/builtin_suppressions.h"

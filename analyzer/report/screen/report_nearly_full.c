@@ -1,5 +1,5 @@
 /* What had little left at its peak, though nothing failed: a little more, and something would have. */
-#include "analyzer/diagnosis/device_ledger.h"
+#include "analyzer/diagnosis/ledger/device_ledger.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/screen/report.h"
 #include "analyzer/util/output.h"

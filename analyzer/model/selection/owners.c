@@ -1,4 +1,4 @@
-#include "analyzer/model/owners.h"
+#include "analyzer/model/selection/owners.h"
 
 #include "analyzer/model/sampling_estimate.h"
 #include "analyzer/symbols/python_arenas.h"

@@ -1,4 +1,4 @@
-#include "analyzer/diagnosis/device_ledger.h"
+#include "analyzer/diagnosis/ledger/device_ledger.h"
 
 #include "analyzer/util/vec.h"
 

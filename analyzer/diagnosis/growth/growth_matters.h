@@ -1,6 +1,6 @@
 /* Does what grows on a host matter? By what it has cost, or by what it will: report, leaks and live all ask here. */
-#ifndef MT_DIAGNOSIS_GROWTH_MATTERS_H
-#define MT_DIAGNOSIS_GROWTH_MATTERS_H
+#ifndef MT_DIAGNOSIS_GROWTH_GROWTH_MATTERS_H
+#define MT_DIAGNOSIS_GROWTH_GROWTH_MATTERS_H
 
 #include "analyzer/model/model.h"
 #include "analyzer/reader/samples.h"

@@ -4,8 +4,8 @@
  * pattern for the beginning and the end of the name. Lines that begin with # and lines for other sanitizers are
  * skipped.
  */
-#ifndef MT_DIAGNOSIS_SUPPRESSIONS_H
-#define MT_DIAGNOSIS_SUPPRESSIONS_H
+#ifndef MT_DIAGNOSIS_GROWTH_SUPPRESSIONS_H
+#define MT_DIAGNOSIS_GROWTH_SUPPRESSIONS_H
 
 #include "analyzer/symbols/stacks.h"
 

@@ -1,6 +1,6 @@
 /* What is live but in nobody's memory, as a program may ask for more than it ever writes to. Large mappings say how
  * much of them is resident; what of that address space was live the model says. A part of host_memory.c. */
-#include "analyzer/diagnosis/host_memory_internal.h"
+#include "analyzer/diagnosis/ledger/host_memory_internal.h"
 
 #include "analyzer/util/error.h"
 

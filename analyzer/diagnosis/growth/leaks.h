@@ -1,11 +1,11 @@
 /* What was alive at the end and what grows, by owner: what memtrace leaks shows and checks. */
-#ifndef MT_DIAGNOSIS_LEAKS_H
-#define MT_DIAGNOSIS_LEAKS_H
+#ifndef MT_DIAGNOSIS_GROWTH_LEAKS_H
+#define MT_DIAGNOSIS_GROWTH_LEAKS_H
 
-#include "analyzer/diagnosis/findings.h"
-#include "analyzer/diagnosis/growth_matters.h"
-#include "analyzer/diagnosis/owner_growth.h"
-#include "analyzer/diagnosis/suppressions.h"
+#include "analyzer/diagnosis/growth/findings.h"
+#include "analyzer/diagnosis/growth/growth_matters.h"
+#include "analyzer/diagnosis/growth/owner_growth.h"
+#include "analyzer/diagnosis/growth/suppressions.h"
 #include "analyzer/timeline/process_piles.h"
 
 /* An owner with what is known about it. */

@@ -1,9 +1,9 @@
 /* Between host_memory.c, which picks the ledger's moment, host_ledger.c, which makes the ledger of it, and
  * host_untouched.c. Nobody else includes this. */
-#ifndef MT_DIAGNOSIS_HOST_MEMORY_INTERNAL_H
-#define MT_DIAGNOSIS_HOST_MEMORY_INTERNAL_H
+#ifndef MT_DIAGNOSIS_LEDGER_HOST_MEMORY_INTERNAL_H
+#define MT_DIAGNOSIS_LEDGER_HOST_MEMORY_INTERNAL_H
 
-#include "analyzer/diagnosis/host_memory.h"
+#include "analyzer/diagnosis/ledger/host_memory.h"
 #include "analyzer/util/minmax.h"
 
 #define SECOND 1000000000ull /* in nanoseconds */

@@ -1,4 +1,4 @@
-#include "analyzer/diagnosis/leaks.h"
+#include "analyzer/diagnosis/growth/leaks.h"
 
 #include "analyzer/symbols/builtin_suppressions.h"
 #include "analyzer/util/error.h"

@@ -1,9 +1,9 @@
 /* What a command looks at: a trace, narrowed down as its options say. analysis/open.h opens it and runs the model. */
-#ifndef MT_MODEL_SELECTION_H
-#define MT_MODEL_SELECTION_H
+#ifndef MT_MODEL_SELECTION_SELECTION_H
+#define MT_MODEL_SELECTION_SELECTION_H
 
 #include "analyzer/model/model.h"
-#include "analyzer/model/owners.h"
+#include "analyzer/model/selection/owners.h"
 #include "analyzer/reader/samples.h"
 #include "analyzer/symbols/categories.h"
 #include "analyzer/symbols/stacks.h"

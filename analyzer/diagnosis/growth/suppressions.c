@@ -1,4 +1,4 @@
-#include "analyzer/diagnosis/suppressions.h"
+#include "analyzer/diagnosis/growth/suppressions.h"
 
 #include "analyzer/util/vec.h"
 

@@ -7,8 +7,8 @@
  * Where the driver's free bytes are known, but not which other processes there are, other_processes is unknown and
  * counts as 0: what others hold is part of `unexplained`.
  */
-#ifndef MT_DIAGNOSIS_DEVICE_LEDGER_H
-#define MT_DIAGNOSIS_DEVICE_LEDGER_H
+#ifndef MT_DIAGNOSIS_LEDGER_DEVICE_LEDGER_H
+#define MT_DIAGNOSIS_LEDGER_DEVICE_LEDGER_H
 
 #include "analyzer/model/model.h"
 #include "analyzer/reader/samples.h"

@@ -1,8 +1,8 @@
 /* What was alive at the moment that --at names, for each kind of memory and each device that was asked for. */
-#ifndef MT_MODEL_MOMENT_H
-#define MT_MODEL_MOMENT_H
+#ifndef MT_MODEL_SELECTION_MOMENT_H
+#define MT_MODEL_SELECTION_MOMENT_H
 
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 
 /* One kind of memory at the moment. */
 struct moment {

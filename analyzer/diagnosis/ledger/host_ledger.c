@@ -1,5 +1,5 @@
 /* All subjects as of the ledger's moment: what processes had, and the host's ledger. A part of host_memory.c. */
-#include "analyzer/diagnosis/host_memory_internal.h"
+#include "analyzer/diagnosis/ledger/host_memory_internal.h"
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/vec.h"

@@ -1,4 +1,4 @@
-#include "analyzer/diagnosis/findings.h"
+#include "analyzer/diagnosis/growth/findings.h"
 
 #include "analyzer/util/vec.h"
 

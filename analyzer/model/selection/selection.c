@@ -1,4 +1,4 @@
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"

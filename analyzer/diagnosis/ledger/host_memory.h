@@ -10,8 +10,8 @@
  * The ledger's moment: just before the OOM killer struck a traced process, else when traced processes had most in
  * memory.
  */
-#ifndef MT_DIAGNOSIS_HOST_MEMORY_H
-#define MT_DIAGNOSIS_HOST_MEMORY_H
+#ifndef MT_DIAGNOSIS_LEDGER_HOST_MEMORY_H
+#define MT_DIAGNOSIS_LEDGER_HOST_MEMORY_H
 
 #include "analyzer/model/model.h"
 #include "analyzer/reader/samples.h"

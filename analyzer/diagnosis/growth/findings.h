@@ -4,10 +4,10 @@
  * Sites are looked at as of the end of their track (cohorts.h): what a program frees as it ends was alive until then,
  * and what grew behind an earlier peak is there as well.
  */
-#ifndef MT_DIAGNOSIS_FINDINGS_H
-#define MT_DIAGNOSIS_FINDINGS_H
+#ifndef MT_DIAGNOSIS_GROWTH_FINDINGS_H
+#define MT_DIAGNOSIS_GROWTH_FINDINGS_H
 
-#include "analyzer/diagnosis/owner_growth.h"
+#include "analyzer/diagnosis/growth/owner_growth.h"
 
 /* One owner on one kind of memory. */
 struct owner_finding {

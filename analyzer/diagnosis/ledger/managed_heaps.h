@@ -2,11 +2,11 @@
  * Memory that a runtime with a collector of its own has mapped: V8, the JVM, .NET, mono, Go and others. What is alive
  * in it only the runtime knows: neither is it kept by malloc, nor is all of it used.
  */
-#ifndef MT_DIAGNOSIS_MANAGED_HEAPS_H
-#define MT_DIAGNOSIS_MANAGED_HEAPS_H
+#ifndef MT_DIAGNOSIS_LEDGER_MANAGED_HEAPS_H
+#define MT_DIAGNOSIS_LEDGER_MANAGED_HEAPS_H
 
-#include "analyzer/diagnosis/host_memory.h"
-#include "analyzer/model/selection.h"
+#include "analyzer/diagnosis/ledger/host_memory.h"
+#include "analyzer/model/selection/selection.h"
 
 struct managed_heaps {
 	uint64_t bytes;   /* of the ledger's `live`, of all traced processes */

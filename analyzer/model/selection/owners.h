@@ -2,8 +2,8 @@
  * Owners: the model's sites, added up by what the user wants to see them by. An owner's members are the stacks it
  * consists of, merged over processes.
  */
-#ifndef MT_MODEL_OWNERS_H
-#define MT_MODEL_OWNERS_H
+#ifndef MT_MODEL_SELECTION_OWNERS_H
+#define MT_MODEL_SELECTION_OWNERS_H
 
 #include "analyzer/model/model.h"
 #include "analyzer/symbols/categories.h"

@@ -1,7 +1,7 @@
-#include "analyzer/diagnosis/owner_growth.h"
+#include "analyzer/diagnosis/growth/owner_growth.h"
 
-#include "analyzer/diagnosis/device_ledger.h"
-#include "analyzer/diagnosis/managed_heaps.h"
+#include "analyzer/diagnosis/ledger/device_ledger.h"
+#include "analyzer/diagnosis/ledger/managed_heaps.h"
 #include "analyzer/reader/process_limits.h"
 #include "analyzer/util/minmax.h"
 

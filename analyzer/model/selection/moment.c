@@ -1,4 +1,4 @@
-#include "analyzer/model/moment.h"
+#include "analyzer/model/selection/moment.h"
 
 #include "analyzer/util/error.h"
 

@@ -1,5 +1,5 @@
 /* The rows of a device's ledger, for those who fill it in. */
-#include "analyzer/diagnosis/device_ledger.h"
+#include "analyzer/diagnosis/ledger/device_ledger.h"
 
 #include "analyzer/util/error.h"
 

@@ -1,6 +1,6 @@
 /* Which owners grow, by how much a step, of what shape, and when memory ends. */
-#ifndef MT_DIAGNOSIS_OWNER_GROWTH_H
-#define MT_DIAGNOSIS_OWNER_GROWTH_H
+#ifndef MT_DIAGNOSIS_GROWTH_OWNER_GROWTH_H
+#define MT_DIAGNOSIS_GROWTH_OWNER_GROWTH_H
 
 #include "analyzer/timeline/forecast.h"
 #include "analyzer/timeline/outlook.h"

@@ -5,7 +5,7 @@
  * and after. What the driver charges beyond that is the process's context, which hardly changes; so the nearest such
  * sample will do. Where memory never rests a sample close to the ledger's moment must do.
  */
-#include "analyzer/diagnosis/device_ledger.h"
+#include "analyzer/diagnosis/ledger/device_ledger.h"
 
 #include "analyzer/util/vec.h"
 

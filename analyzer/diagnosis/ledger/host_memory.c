@@ -1,5 +1,5 @@
 /* One pass over the samples for extremes, for who was killed, and for the ledger's moment. */
-#include "analyzer/diagnosis/host_memory_internal.h"
+#include "analyzer/diagnosis/ledger/host_memory_internal.h"
 
 #include "analyzer/util/error.h"
 

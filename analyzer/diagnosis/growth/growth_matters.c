@@ -1,4 +1,4 @@
-#include "analyzer/diagnosis/growth_matters.h"
+#include "analyzer/diagnosis/growth/growth_matters.h"
 
 #include "analyzer/util/minmax.h"
 

@@ -1,4 +1,4 @@
-#include "analyzer/diagnosis/managed_heaps.h"
+#include "analyzer/diagnosis/ledger/managed_heaps.h"
 
 #include "analyzer/util/minmax.h"
 
