@@ -1,7 +1,7 @@
 #include "analyzer/analysis/open.h"
 
 #include "analyzer/analysis/newest_trace.h"
-#include "analyzer/reader/packed.h"
+#include "analyzer/reader/files/packed.h"
 #include "analyzer/symbols/symbol_file.h"
 #include "analyzer/timeline/timeline.h"
 #include "analyzer/util/error.h"

@@ -1,9 +1,9 @@
-/* Writing a packed trace (reader/packed.h): a tar file, compressed by zstd. The same trace gives the same bytes.
+/* Writing a packed trace (reader/files/packed.h): a tar file, compressed by zstd. The same trace gives the same bytes.
  * Functions return 0 or -MT_E*, unless something else is said. */
 #ifndef MT_PACK_PACK_H
 #define MT_PACK_PACK_H
 
-#include "analyzer/reader/file.h"
+#include "analyzer/reader/files/file.h"
 #include "analyzer/symbols/redact.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
-#include "analyzer/util/signal_name.h"
+#include "analyzer/util/system/signal_name.h"
 
 #include <inttypes.h>
 #include <stdio.h>

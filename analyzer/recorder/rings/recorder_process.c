@@ -1,5 +1,5 @@
 #include "analyzer/recorder/rings/recorder_process.h"
-#include "analyzer/util/file_owner.h"
+#include "analyzer/util/system/file_owner.h"
 #include "analyzer/util/ticks.h"
 
 #include "analyzer/recorder/rings/file_io.h"

@@ -1,6 +1,6 @@
 #include "analyzer/recorder/sampler/sampler_internal.h"
 
-#include "analyzer/util/pid_alive.h"
+#include "analyzer/util/system/pid_alive.h"
 #include "analyzer/util/ticks.h"
 #include "analyzer/util/vec.h"
 

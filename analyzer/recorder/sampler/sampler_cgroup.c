@@ -1,6 +1,6 @@
 /* Figures of memory control groups, of both versions. */
 #include "analyzer/recorder/sampler/sampler_sources.h"
-#include "analyzer/util/cgroup.h"
+#include "analyzer/util/system/cgroup.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 
 #include "analyzer/recorder/sampler/sampler.h"
 #include "analyzer/recorder/sampler/sampler_sources.h"
-#include "analyzer/util/cgroup.h"
+#include "analyzer/util/system/cgroup.h"
 
 #include <pthread.h>
 

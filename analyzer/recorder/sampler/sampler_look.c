@@ -2,7 +2,7 @@
  * sampler.c. */
 #include "analyzer/recorder/sampler/sampler_internal.h"
 
-#include "analyzer/util/pid_alive.h"
+#include "analyzer/util/system/pid_alive.h"
 
 #include <ctype.h>
 #include <dirent.h>

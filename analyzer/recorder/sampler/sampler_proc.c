@@ -1,6 +1,6 @@
 /* The machine, processes and mappings, as /proc has them. */
 #include "analyzer/recorder/sampler/sampler_sources.h"
-#include "analyzer/util/kernel_file.h"
+#include "analyzer/util/system/kernel_file.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -97,7 +97,7 @@ bool sample_mappings(uint32_t pid, uint64_t least,
 
 /* ---- control groups ------------------------------------------------------------------------------------- */
 
-struct cgroups; /* analyzer/util/cgroup.h */
+struct cgroups; /* analyzer/util/system/cgroup.h */
 /* `own` is the path of the process's group, `limiting` that of the group above it with the tightest limit. */
 void sample_cgroup(const struct cgroups *c, unsigned version, const char *own, const char *limiting, struct figures *f);
 

@@ -1,9 +1,9 @@
 #include "analyzer/replay/heap/heap_replay.h"
 
 #include "analyzer/replay/heap/heap_child.h"
-#include "analyzer/util/cgroup.h"
+#include "analyzer/util/system/cgroup.h"
 #include "analyzer/util/error.h"
-#include "analyzer/util/kernel_file.h"
+#include "analyzer/util/system/kernel_file.h"
 #include "analyzer/util/minmax.h"
 #include "analyzer/util/output.h"
 

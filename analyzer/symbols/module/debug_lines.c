@@ -4,7 +4,7 @@
  * it. libdw's own ways are .debug_aranges, which clang doesn't write, and dwarf_getscopes, which walks a
  * whole unit for each address.
  */
-#include "analyzer/symbols/debug_lines.h"
+#include "analyzer/symbols/module/debug_lines.h"
 
 #include <dwarf.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-#include "analyzer/symbols/symbols.h"
+#include "analyzer/symbols/module/symbols.h"
 
-#include "analyzer/symbols/demangle.h"
-#include "analyzer/symbols/symbol_worker.h"
+#include "analyzer/symbols/module/demangle.h"
+#include "analyzer/symbols/module/symbol_worker.h"
 #include "analyzer/util/error.h"
 #include "format/format.h"
 

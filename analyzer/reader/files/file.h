@@ -1,7 +1,7 @@
 /* A file of a trace, read by position only: nothing is mapped, so a file that shrinks or a disk that fails is an error
  * and never a signal. Errors name the file and the offset. */
-#ifndef MT_READER_FILE_H
-#define MT_READER_FILE_H
+#ifndef MT_READER_FILES_FILE_H
+#define MT_READER_FILES_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

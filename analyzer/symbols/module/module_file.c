@@ -4,12 +4,12 @@
  * come from debug_lines.c; the others from symbol_table.c, and those that strip took the symbol of from
  * stripped_code.c.
  */
-#include "analyzer/symbols/module_file.h"
+#include "analyzer/symbols/module/module_file.h"
 
-#include "analyzer/symbols/debug_lines.h"
-#include "analyzer/symbols/demangle.h"
-#include "analyzer/symbols/stripped_code.h"
-#include "analyzer/symbols/symbol_table.h"
+#include "analyzer/symbols/module/debug_lines.h"
+#include "analyzer/symbols/module/demangle.h"
+#include "analyzer/symbols/module/stripped_code.h"
+#include "analyzer/symbols/module/symbol_table.h"
 #include "format/format.h"
 
 #include <dwarf.h>

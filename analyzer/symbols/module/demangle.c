@@ -1,4 +1,4 @@
-#include "analyzer/symbols/demangle.h"
+#include "analyzer/symbols/module/demangle.h"
 
 #include <ctype.h>
 #include <libiberty/demangle.h>

@@ -1,4 +1,4 @@
-#include "analyzer/reader/packed.h"
+#include "analyzer/reader/files/packed.h"
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/unnamed_file.h"

@@ -1,6 +1,6 @@
 /* Whose files are taken for a user's own. */
-#ifndef MT_UTIL_FILE_OWNER_H
-#define MT_UTIL_FILE_OWNER_H
+#ifndef MT_UTIL_SYSTEM_FILE_OWNER_H
+#define MT_UTIL_SYSTEM_FILE_OWNER_H
 
 #include <stdbool.h>
 #include <sys/types.h>

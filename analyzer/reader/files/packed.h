@@ -3,8 +3,8 @@
  * It is read as if it were the directory: a path is ARCHIVE/FILE, or ARCHIVE/FOLDER/FILE where it holds several traces.
  * While the command runs its contents lie in an unnamed file in TMPDIR, so no name in an archive is ever opened.
  */
-#ifndef MT_READER_PACKED_H
-#define MT_READER_PACKED_H
+#ifndef MT_READER_FILES_PACKED_H
+#define MT_READER_FILES_PACKED_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
-#include "analyzer/symbols/symbol_worker.h"
+#include "analyzer/symbols/module/symbol_worker.h"
 
-#include "analyzer/reader/file.h"
+#include "analyzer/reader/files/file.h"
 #include "analyzer/reader/memory_bound.h"
-#include "analyzer/symbols/module_file.h"
+#include "analyzer/symbols/module/module_file.h"
 #include "analyzer/util/vec.h"
 #include "format/format.h"
 #include "format/varint.h"

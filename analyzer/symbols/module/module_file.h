@@ -2,10 +2,10 @@
  * What the file of a module and its debug files say of an address. Such files can come from anybody, and libdw trusts
  * what is in them. So only symbol_worker.c calls this, in a process of its own.
  */
-#ifndef MT_SYMBOLS_MODULE_FILE_H
-#define MT_SYMBOLS_MODULE_FILE_H
+#ifndef MT_SYMBOLS_MODULE_MODULE_FILE_H
+#define MT_SYMBOLS_MODULE_MODULE_FILE_H
 
-#include "analyzer/symbols/symbols.h"
+#include "analyzer/symbols/module/symbols.h"
 
 struct module_files; /* what module files share: strings of names, and where debug files are */
 struct module_file;

@@ -5,8 +5,8 @@
  * part may be mounted. So a path is looked for below what is mounted. Where it can't be found (a container's processes
  * seen from another one), the mount's own root stands for it.
  */
-#ifndef MT_UTIL_CGROUP_H
-#define MT_UTIL_CGROUP_H
+#ifndef MT_UTIL_SYSTEM_CGROUP_H
+#define MT_UTIL_SYSTEM_CGROUP_H
 
 #include <stdbool.h>
 #include <stddef.h>

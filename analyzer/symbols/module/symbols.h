@@ -5,8 +5,8 @@
  * recorded. A process of its own reads it (symbol_worker.h): if a file takes too much memory or time, only its names
  * are lost. Results are cached: asking again for the same address costs a hash look-up.
  */
-#ifndef MT_SYMBOLS_SYMBOLS_H
-#define MT_SYMBOLS_SYMBOLS_H
+#ifndef MT_SYMBOLS_MODULE_SYMBOLS_H
+#define MT_SYMBOLS_MODULE_SYMBOLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

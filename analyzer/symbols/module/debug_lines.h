@@ -1,6 +1,6 @@
 /* What DWARF says about one address: the function, its source line, and what was inlined into it. */
-#ifndef MT_SYMBOLS_DEBUG_LINES_H
-#define MT_SYMBOLS_DEBUG_LINES_H
+#ifndef MT_SYMBOLS_MODULE_DEBUG_LINES_H
+#define MT_SYMBOLS_MODULE_DEBUG_LINES_H
 
 #include <elfutils/libdw.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
-#include "analyzer/reader/file.h"
-#include "analyzer/reader/packed.h"
+#include "analyzer/reader/files/file.h"
+#include "analyzer/reader/files/packed.h"
 
 #include "analyzer/util/error.h"
-#include "analyzer/util/file_owner.h"
+#include "analyzer/util/system/file_owner.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Whether a recorded process still runs. */
-#ifndef MT_UTIL_PID_ALIVE_H
-#define MT_UTIL_PID_ALIVE_H
+#ifndef MT_UTIL_SYSTEM_PID_ALIVE_H
+#define MT_UTIL_SYSTEM_PID_ALIVE_H
 
 #include <stdbool.h>
 #include <stdint.h>

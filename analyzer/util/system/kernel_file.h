@@ -1,6 +1,6 @@
 /* Small files of the kernel's, in /proc and /sys. */
-#ifndef MT_UTIL_KERNEL_FILE_H
-#define MT_UTIL_KERNEL_FILE_H
+#ifndef MT_UTIL_SYSTEM_KERNEL_FILE_H
+#define MT_UTIL_SYSTEM_KERNEL_FILE_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "analyzer/util/kernel_file.h"
+#include "analyzer/util/system/kernel_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,10 +6,10 @@
  * The worker, and libdw in it, can open regular files only, whatever a trace or a module names. It ends itself when it
  * takes more memory or processor time than is due for the size of the files that it opened for a module.
  */
-#ifndef MT_SYMBOLS_SYMBOL_WORKER_H
-#define MT_SYMBOLS_SYMBOL_WORKER_H
+#ifndef MT_SYMBOLS_MODULE_SYMBOL_WORKER_H
+#define MT_SYMBOLS_MODULE_SYMBOL_WORKER_H
 
-#include "analyzer/symbols/symbols.h"
+#include "analyzer/symbols/module/symbols.h"
 
 struct symbol_worker;
 

@@ -1,4 +1,4 @@
-#include "analyzer/util/signal_name.h"
+#include "analyzer/util/system/signal_name.h"
 
 #include <signal.h>
 #include <stddef.h>

@@ -7,10 +7,10 @@
  *   functions of the loader  Its entry point calls _dl_start and _dl_init and passes _dl_fini on; the other function
  *                            that calls _dl_init is _dl_open.
  */
-#ifndef MT_SYMBOLS_STRIPPED_CODE_H
-#define MT_SYMBOLS_STRIPPED_CODE_H
+#ifndef MT_SYMBOLS_MODULE_STRIPPED_CODE_H
+#define MT_SYMBOLS_MODULE_STRIPPED_CODE_H
 
-#include "analyzer/symbols/symbol_table.h"
+#include "analyzer/symbols/module/symbol_table.h"
 
 struct symbol_parts;
 

@@ -1,4 +1,4 @@
-#include "analyzer/symbols/stripped_code.h"
+#include "analyzer/symbols/module/stripped_code.h"
 
 #include "analyzer/util/vec.h"
 

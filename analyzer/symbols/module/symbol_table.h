@@ -1,6 +1,6 @@
 /* The symbols of one module, by address. The array is sorted when the first one is asked for. */
-#ifndef MT_SYMBOLS_SYMBOL_TABLE_H
-#define MT_SYMBOLS_SYMBOL_TABLE_H
+#ifndef MT_SYMBOLS_MODULE_SYMBOL_TABLE_H
+#define MT_SYMBOLS_MODULE_SYMBOL_TABLE_H
 
 #include <elfutils/libdwfl.h>
 #include <stddef.h>

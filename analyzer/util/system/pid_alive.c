@@ -1,4 +1,4 @@
-#include "analyzer/util/pid_alive.h"
+#include "analyzer/util/system/pid_alive.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -4,7 +4,7 @@
  *
  * Names are only read of symbols that are found: libtorch_cpu's take 60 MiB of the file.
  */
-#include "analyzer/symbols/symbol_table.h"
+#include "analyzer/symbols/module/symbol_table.h"
 
 #include <gelf.h>
 #include <stdbool.h>

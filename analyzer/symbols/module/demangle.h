@@ -1,6 +1,6 @@
 /* Names of native functions: demangled in full, and short enough for a table. */
-#ifndef MT_SYMBOLS_DEMANGLE_H
-#define MT_SYMBOLS_DEMANGLE_H
+#ifndef MT_SYMBOLS_MODULE_DEMANGLE_H
+#define MT_SYMBOLS_MODULE_DEMANGLE_H
 
 /* The language that mangled `symbol` ("c++", "rust"), or NULL when it isn't mangled. */
 const char *name_language(const char *symbol);

@@ -1,6 +1,6 @@
-#include "analyzer/util/cgroup.h"
+#include "analyzer/util/system/cgroup.h"
 
-#include "analyzer/util/kernel_file.h"
+#include "analyzer/util/system/kernel_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
