@@ -55,7 +55,7 @@ endif
 SHIM     := $(SHIM:%=$(B)/%.o)
 # $(1) from the root, for who works in another folder. Not abspath, which takes a blank for the end of a name.
 FULL      = $(if $(filter /%,$(1)),,"$$PWD"/)'$(1)'
-ANALYZER := $(patsubst %,$(B)/%.o,$(wildcard analyzer/*/*.c format/*.c))
+ANALYZER := $(patsubst %,$(B)/%.o,$(wildcard analyzer/*/*.c analyzer/*/*/*.c format/*.c))
 # One line a file; V=1 shows the commands.
 SAY       = $(if $(V),,@echo '  $@' && )
 COMPILE   = $(SAY)$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -MMD -MP
@@ -122,8 +122,8 @@ $(ANALYZER): $(B)/%.o: % | $(B)/.deps
 
 # The page's scripts are in the program. They are bundled from npm's packages, without which everything else is built all the same.
 PAGE = $(B)/page/page.js $(B)/page/page.css
-$(B)/analyzer/report/page_bundle.c.o: CPPFLAGS += -DMT_PAGE_BUNDLE='"$(B)/page"'
-$(B)/analyzer/report/page_bundle.c.o: $(PAGE)
+$(B)/analyzer/report/page/page_bundle.c.o: CPPFLAGS += -DMT_PAGE_BUNDLE='"$(B)/page"'
+$(B)/analyzer/report/page/page_bundle.c.o: $(PAGE)
 $(PAGE) &: $(wildcard page/*.js page/src/*) page/package-lock.json scripts/page-bundle $(wildcard $(PAGE_MODULES)/.package-lock.json)
 	@echo '  $(B)/page'
 	@scripts/page-bundle '$(PAGE_MODULES)' '$(B)/page'
@@ -183,7 +183,7 @@ $(B)/libanalyzer.a: $(filter-out $(B)/analyzer/commands/main.c.o,$(ANALYZER))
 $(UNITS): $(B)/%: %.c $(B)/libanalyzer.a
 	@mkdir -p $(@D)
 	$(COMPILE) -MF $@.d -o $@ $< $(B)/libanalyzer.a $(LDFLAGS) $(LIBS)
-TSAN_READER := $(wildcard analyzer/reader/*.c analyzer/util/*.c format/*.c)
+TSAN_READER := $(wildcard $(addsuffix *.c,analyzer/reader/ analyzer/reader/*/ analyzer/util/ analyzer/util/*/ format/))
 $(B)/tests/unit/tsan_ahead: TSAN_WITH = $(TSAN_READER) -lzstd -lz -lm
 $(B)/tests/unit/tsan_ahead: $(TSAN_READER)
 $(TSAN): $(B)/%: %.c
@@ -235,7 +235,7 @@ golden: tests
 	tests/cases/golden.py --refresh
 
 CLANG_FORMAT ?= $(VENV)/bin/clang-format
-FORMATTED = memtrace.h $(wildcard $(addsuffix /*.[ch],analyzer/* shim/* shim/arch/* format tests/unit))
+FORMATTED = memtrace.h $(wildcard $(addsuffix /*.[ch],analyzer/* analyzer/*/* shim/* shim/arch/* format tests/unit))
 format: ; @$(CLANG_FORMAT) -i $(FORMATTED)
 # Only text of screens may be longer than 120 columns.
 check-format:

@@ -21,11 +21,11 @@
  * --json each line is an object with the same names.
  */
 #include "analyzer/commands/commands.h"
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/reader/reader.h"
-#include "analyzer/report/dump_samples.h"
-#include "analyzer/report/json.h"
-#include "analyzer/report/open.h"
+#include "analyzer/report/screen/dump_samples.h"
+#include "analyzer/report/json/json.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/symbols/symbol_file.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/options.h"

@@ -1,6 +1,6 @@
 /* memtrace env: the settings as shell commands, for launchers that start the programs themselves. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/recorder/launch_options.h"
+#include "analyzer/commands/launch_options.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/print.h"
 #include "analyzer/util/shell.h"

@@ -1,7 +1,7 @@
 /* memtrace export: what was alive at one moment, in the format of another tool. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/report/export.h"
-#include "analyzer/report/open.h"
+#include "analyzer/report/export/export.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/new_file.h"
 #include "analyzer/util/output.h"

@@ -2,7 +2,7 @@
  * becomes: beside the program in a source tree, in share/memtrace where it was installed, in the interpreter's own
  * packages where it came as a wheel. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/recorder/launch_options.h"
+#include "analyzer/commands/launch_options.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 

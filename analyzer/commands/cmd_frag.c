@@ -1,7 +1,7 @@
 /* memtrace frag: how blocks lie in what was reserved for them, on devices and in heaps. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/report/frag.h"
-#include "analyzer/report/open.h"
+#include "analyzer/report/screen/frag.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"

@@ -1,8 +1,8 @@
 /* memtrace html: the report as a page. */
 #include "analyzer/commands/cmd_pack.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/report/open.h"
-#include "analyzer/report/page.h"
+#include "analyzer/analysis/open.h"
+#include "analyzer/report/page/page.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"

@@ -1,9 +1,9 @@
 /* memtrace live: a running program, again and again. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/trace_of_pid.h"
-#include "analyzer/report/live_follow.h"
-#include "analyzer/report/live_print.h"
-#include "analyzer/report/open.h"
+#include "analyzer/live/live_follow.h"
+#include "analyzer/live/live_print.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"

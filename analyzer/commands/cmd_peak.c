@@ -1,9 +1,9 @@
 /* memtrace peak: everything alive at one moment, by owner, with the stacks below each. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/model/moment.h"
-#include "analyzer/report/json.h"
-#include "analyzer/report/open.h"
-#include "analyzer/report/peak_fit.h"
+#include "analyzer/model/selection/moment.h"
+#include "analyzer/report/json/json.h"
+#include "analyzer/analysis/open.h"
+#include "analyzer/report/screen/peak_fit.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"

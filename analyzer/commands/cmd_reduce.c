@@ -1,7 +1,7 @@
 /* memtrace reduce: what a fleet's questions need of one trace, as one small file. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/reduce/reduce.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/new_file.h"
 #include "analyzer/util/output.h"

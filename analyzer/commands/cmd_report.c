@@ -1,8 +1,8 @@
 /* memtrace report: what happened, on one screen. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/recorder/launch_options.h"
-#include "analyzer/report/open.h"
-#include "analyzer/report/report.h"
+#include "analyzer/commands/launch_options.h"
+#include "analyzer/analysis/open.h"
+#include "analyzer/report/screen/report.h"
 #include "analyzer/util/error.h"
 
 #include <string.h>

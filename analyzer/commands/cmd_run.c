@@ -2,7 +2,7 @@
  * signals stay the command's; whatever is printed comes after it has ended, on stderr. */
 #include "analyzer/commands/cmd_symbolize.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/recorder/launch_options.h"
+#include "analyzer/commands/launch_options.h"
 #include "analyzer/recorder/preload_check.h"
 #include "analyzer/recorder/session.h"
 #include "analyzer/util/error.h"

@@ -2,9 +2,9 @@
  * mapped, at each event. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/trace_of_pid.h"
-#include "analyzer/reader/file.h"
+#include "analyzer/reader/files/file.h"
 #include "analyzer/reader/reader.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/options.h"
 #include "analyzer/util/print.h"

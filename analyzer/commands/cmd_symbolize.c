@@ -3,7 +3,7 @@
 #include "analyzer/commands/cmd_symbolize.h"
 
 #include "analyzer/commands/commands.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/symbols/stacks.h"
 #include "analyzer/symbols/symbol_file.h"
 #include "analyzer/util/error.h"

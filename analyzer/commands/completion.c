@@ -27,13 +27,13 @@ static const char *values_of(const struct option_row *row, char out[VALUES])
 		snprintf(out, VALUES, "all sample none");
 	if (!strcmp(row->name, "format") && strstr(row->help, "for CI")) {
 #define CI_FORMAT(format) n += (size_t)snprintf(out + n, VALUES - n, "%s%s", n ? " " : "", #format);
-#include "analyzer/report/ci.def"
+#include "analyzer/report/ci/ci.def"
 #undef CI_FORMAT
 		if (strstr(row->help, "markdown"))
 			snprintf(out + n, VALUES - n, " markdown");
 	} else if (!strcmp(row->name, "format")) {
 #define EXPORT(format) n += (size_t)snprintf(out + n, VALUES - n, "%s%s", n ? " " : "", #format);
-#include "analyzer/report/exports.def"
+#include "analyzer/report/export/exports.def"
 #undef EXPORT
 	}
 	if (!strcmp(row->name, "for")) {

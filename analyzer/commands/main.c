@@ -2,8 +2,8 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/manual.h"
 #include "analyzer/commands/version.h"
-#include "analyzer/replay/heap_child.h"
-#include "analyzer/replay/heap_player.h"
+#include "analyzer/replay/heap/heap_child.h"
+#include "analyzer/replay/heap/heap_player.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/options.h"
 #include "analyzer/util/output.h"
@@ -63,7 +63,7 @@ static int diagnosis_words(void)
 		const char *words, *meaning;
 	} list[] = {
 #define WORD(words, meaning) { words, meaning },
-#include "analyzer/report/glossary.def"
+#include "analyzer/report/screen/glossary.def"
 #undef WORD
 	};
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {

@@ -6,13 +6,13 @@
 #define MT_DIAGNOSIS_DIAGNOSIS_DATA_H
 
 #include "analyzer/diagnosis/copies.h"
-#include "analyzer/diagnosis/device_ledger.h"
-#include "analyzer/diagnosis/findings.h"
-#include "analyzer/diagnosis/host_memory.h"
+#include "analyzer/diagnosis/ledger/device_ledger.h"
+#include "analyzer/diagnosis/growth/findings.h"
+#include "analyzer/diagnosis/ledger/host_memory.h"
 #include "analyzer/diagnosis/snapshot.h"
 #include "analyzer/diagnosis/top_lines.h"
 #include "analyzer/diagnosis/verdicts.h"
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/symbols/categories.h"
 #include "analyzer/timeline/timeline.h"
 

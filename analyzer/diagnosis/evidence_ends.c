@@ -1,7 +1,7 @@
 /* Processes that ended badly, perhaps for want of memory that they were refused: by the kernel, or by a runtime of
  * their own. */
 #include "analyzer/diagnosis/evidence_growth.h"
-#include "analyzer/diagnosis/managed_heaps.h"
+#include "analyzer/diagnosis/ledger/managed_heaps.h"
 #include "analyzer/util/output.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The part of the evidence that is about time: what grows, and what phases need. */
 #include "analyzer/diagnosis/evidence_growth.h"
 
-#include "analyzer/diagnosis/owner_growth.h"
+#include "analyzer/diagnosis/growth/owner_growth.h"
 #include "analyzer/symbols/python_arenas.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"

@@ -1,7 +1,7 @@
 #include "analyzer/diagnosis/evidence_heap.h"
 
 #include "analyzer/diagnosis/verdicts.h"
-#include "analyzer/replay/heap_replay.h"
+#include "analyzer/replay/heap/heap_replay.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 

@@ -1,6 +1,6 @@
 #include "analyzer/diagnosis/evidence_replay.h"
 
-#include "analyzer/replay/replay.h"
+#include "analyzer/replay/pool/replay.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 

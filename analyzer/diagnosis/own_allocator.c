@@ -1,6 +1,6 @@
 #include "analyzer/diagnosis/own_allocator.h"
 
-#include "analyzer/diagnosis/managed_heaps.h"
+#include "analyzer/diagnosis/ledger/managed_heaps.h"
 #include "analyzer/symbols/python_arenas.h"
 
 #include <fnmatch.h>

@@ -6,7 +6,7 @@
 #ifndef MT_DIAGNOSIS_OWN_ALLOCATOR_H
 #define MT_DIAGNOSIS_OWN_ALLOCATOR_H
 
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 
 struct own_allocator {
 	/* anonymous memory that it had mapped at the peak of the process's mappings; 0 = there is none */

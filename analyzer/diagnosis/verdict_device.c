@@ -2,7 +2,7 @@
  * The rules about a device. Most ask the same question: the request was short by so much; would it have fitted without
  * this? What a rule is about must also be worth the name: where 4 MiB are missing, any 4 MiB would have helped.
  */
-#include "analyzer/diagnosis/growth_matters.h"
+#include "analyzer/diagnosis/growth/growth_matters.h"
 #include "analyzer/diagnosis/verdict_capacity.h"
 #include "analyzer/diagnosis/verdicts.h"
 #include "analyzer/timeline/forecast.h"

@@ -1,5 +1,5 @@
 /* The rules about the machine's own memory. */
-#include "analyzer/diagnosis/growth_matters.h"
+#include "analyzer/diagnosis/growth/growth_matters.h"
 #include "analyzer/diagnosis/verdicts.h"
 #include "analyzer/timeline/outlook.h"
 #include "analyzer/util/output.h"

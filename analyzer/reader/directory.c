@@ -1,8 +1,8 @@
 /* One trace directory: its session, and which images it holds. */
-#include "analyzer/reader/packed.h"
+#include "analyzer/reader/files/packed.h"
 #include "analyzer/reader/reader_internal.h"
 #include "analyzer/util/error.h"
-#include "analyzer/util/file_owner.h"
+#include "analyzer/util/system/file_owner.h"
 #include "analyzer/util/vec.h"
 #include "format/output_name.h"
 

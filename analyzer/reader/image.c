@@ -3,7 +3,7 @@
 #include "analyzer/reader/process_rank.h"
 
 #include "analyzer/util/error.h"
-#include "analyzer/util/pid_alive.h"
+#include "analyzer/util/system/pid_alive.h"
 #include "analyzer/util/vec.h"
 
 #include <inttypes.h>

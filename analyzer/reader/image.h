@@ -6,7 +6,7 @@
 #ifndef MT_READER_IMAGE_H
 #define MT_READER_IMAGE_H
 
-#include "analyzer/reader/file.h"
+#include "analyzer/reader/files/file.h"
 #include "analyzer/reader/memory_bound.h"
 #include "analyzer/reader/reader.h"
 #include "analyzer/reader/tick_clock.h"

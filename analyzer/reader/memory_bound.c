@@ -1,6 +1,6 @@
 #include "analyzer/reader/memory_bound.h"
 
-#include "analyzer/util/cgroup.h"
+#include "analyzer/util/system/cgroup.h"
 #include "analyzer/util/error.h"
 #include "format/number.h"
 

@@ -1,7 +1,7 @@
 /* Who is whose parent, and how everybody ended. */
 #include "analyzer/reader/reader_internal.h"
 #include "analyzer/util/error.h"
-#include "analyzer/util/pid_alive.h"
+#include "analyzer/util/system/pid_alive.h"
 
 #include <signal.h>
 #include <stdlib.h>

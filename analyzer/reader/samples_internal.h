@@ -3,7 +3,7 @@
 #ifndef MT_READER_SAMPLES_INTERNAL_H
 #define MT_READER_SAMPLES_INTERNAL_H
 
-#include "analyzer/reader/file.h"
+#include "analyzer/reader/files/file.h"
 #include "analyzer/reader/reader_internal.h"
 #include "analyzer/reader/samples.h"
 #include "format/varint.h"

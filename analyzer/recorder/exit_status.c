@@ -1,6 +1,6 @@
 #include "analyzer/recorder/exit_status.h"
 
-#include "analyzer/util/pid_alive.h"
+#include "analyzer/util/system/pid_alive.h"
 
 #include <inttypes.h>
 #include <stdio.h>

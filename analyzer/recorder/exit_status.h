@@ -6,7 +6,7 @@
 #ifndef MT_RECORDER_EXIT_STATUS_H
 #define MT_RECORDER_EXIT_STATUS_H
 
-#include "analyzer/recorder/recorder_process.h"
+#include "analyzer/recorder/rings/recorder_process.h"
 
 /* While the process lives: takes a pidfd, into p->pidfd. It is tried once for each process. */
 void exit_status_watch(struct record_process *p);

@@ -7,8 +7,8 @@
  */
 #include "analyzer/recorder/oom_command.h"
 
-#include "analyzer/recorder/file_io.h"
-#include "analyzer/util/kernel_file.h"
+#include "analyzer/recorder/rings/file_io.h"
+#include "analyzer/util/system/kernel_file.h"
 #include "analyzer/util/ticks.h"
 #include "format/output_name.h"
 

@@ -2,7 +2,7 @@
 #ifndef MT_RECORDER_OOM_COMMAND_H
 #define MT_RECORDER_OOM_COMMAND_H
 
-#include "analyzer/recorder/recorder_process.h"
+#include "analyzer/recorder/rings/recorder_process.h"
 
 struct oom_command;
 

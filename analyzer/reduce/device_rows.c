@@ -1,6 +1,6 @@
 /* What ranks had on devices, and requests that failed. */
 #include "analyzer/reduce/reduce_internal.h"
-#include "analyzer/report/json.h"
+#include "analyzer/report/json/json.h"
 
 #include <stdlib.h>
 

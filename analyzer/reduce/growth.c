@@ -1,5 +1,5 @@
 /* Which stacks grow, as memtrace leaks says. */
-#include "analyzer/diagnosis/leaks.h"
+#include "analyzer/diagnosis/growth/leaks.h"
 #include "analyzer/reduce/reduce_internal.h"
 #include "analyzer/util/error.h"
 

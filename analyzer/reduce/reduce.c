@@ -1,6 +1,6 @@
 #include "analyzer/reduce/reduce_internal.h"
-#include "analyzer/report/json.h"
-#include "analyzer/report/open.h"
+#include "analyzer/report/json/json.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "format/version.h"
 

@@ -10,7 +10,7 @@
 #ifndef MT_REDUCE_REDUCE_H
 #define MT_REDUCE_REDUCE_H
 
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 
 #define REDUCE_VERSION 1
 #define REDUCE_MOST    2000000u

@@ -3,7 +3,7 @@
 #define MT_REDUCE_REDUCE_INTERNAL_H
 
 #include "analyzer/reduce/reduce.h"
-#include "analyzer/report/analysis.h"
+#include "analyzer/analysis/analysis.h"
 
 #include <jansson.h>
 #include <zlib.h>

@@ -1,6 +1,6 @@
 /* Lines of JSON into a gzip file in memory. */
 #include "analyzer/reduce/reduce_internal.h"
-#include "analyzer/report/json.h"
+#include "analyzer/report/json/json.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/print.h"
 #include "analyzer/util/vec.h"

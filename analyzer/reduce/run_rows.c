@@ -1,6 +1,6 @@
 /* What a rank was, how it ended, and the verdicts on it. */
 #include "analyzer/reduce/reduce_internal.h"
-#include "analyzer/report/json.h"
+#include "analyzer/report/json/json.h"
 #include "analyzer/util/error.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * are looked up for the largest only: a trace may have a million stacks.
  */
 #include "analyzer/reduce/reduce_internal.h"
-#include "analyzer/report/json.h"
+#include "analyzer/report/json/json.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/hash_index.h"
 #include "analyzer/util/vec.h"

@@ -4,7 +4,7 @@
  * nodes; so do inlined functions and lines of C, which only debug information tells, and names of threads.
  */
 #include "analyzer/reduce/reduce_internal.h"
-#include "analyzer/report/json.h"
+#include "analyzer/report/json/json.h"
 #include "analyzer/symbols/python_frames.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/vec.h"

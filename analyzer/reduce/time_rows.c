@@ -1,6 +1,6 @@
 /* How memory went over time, and by step. */
 #include "analyzer/reduce/reduce_internal.h"
-#include "analyzer/report/json.h"
+#include "analyzer/report/json/json.h"
 
 #include <stdio.h>
 

@@ -10,7 +10,7 @@
 #define MT_SYMBOLS_PYTHON_FRAMES_H
 
 #include "analyzer/reader/reader.h"
-#include "analyzer/symbols/symbols.h"
+#include "analyzer/symbols/module/symbols.h"
 
 struct python;
 

@@ -12,7 +12,7 @@
 #define MT_SYMBOLS_STACKS_H
 
 #include "analyzer/reader/reader.h"
-#include "analyzer/symbols/symbols.h"
+#include "analyzer/symbols/module/symbols.h"
 
 /* What a frame is, as frame_rules.def says: who allocates is looked for among plain ones. */
 enum frame_class { FRAME_PLAIN = 0, FRAME_GLUE, FRAME_START, FRAME_OBJECT, FRAME_ALLOCATOR };

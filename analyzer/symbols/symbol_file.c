@@ -1,6 +1,6 @@
 #include "analyzer/symbols/symbol_file.h"
 
-#include "analyzer/reader/file.h"
+#include "analyzer/reader/files/file.h"
 #include "analyzer/reader/memory_bound.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/vec.h"

@@ -4,7 +4,7 @@
 #define MT_SYMBOLS_SYMBOL_FILE_H
 
 #include "analyzer/symbols/redact.h"
-#include "analyzer/symbols/symbols.h"
+#include "analyzer/symbols/module/symbols.h"
 
 /* Reads the file and passes its contents to symbols_add_known(); with NULL it is only checked. Returns 0, also if there
  * is no such file, or an error that names the file and the offset. What was read before the error is kept; it is

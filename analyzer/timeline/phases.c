@@ -1,6 +1,6 @@
 #include "analyzer/timeline/phases.h"
 
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/symbols/python_frames.h"
 #include "analyzer/symbols/python_lines.h"
 #include "analyzer/util/vec.h"

@@ -11,7 +11,7 @@
 #ifndef MT_TIMELINE_RECLAIMED_H
 #define MT_TIMELINE_RECLAIMED_H
 
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 
 struct reclaimed_span {
 	uint64_t peak_ns, peak_bytes; /* of the heap */

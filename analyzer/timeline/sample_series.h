@@ -8,7 +8,7 @@
 #ifndef MT_TIMELINE_SAMPLE_SERIES_H
 #define MT_TIMELINE_SAMPLE_SERIES_H
 
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/reader/samples.h"
 
 struct sample_series {

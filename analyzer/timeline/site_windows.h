@@ -17,7 +17,7 @@
 #ifndef MT_TIMELINE_SITE_WINDOWS_H
 #define MT_TIMELINE_SITE_WINDOWS_H
 
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/timeline/timeline.h"
 
 enum { SITE_WINDOWS = 256, SITE_WINDOWS_MOMENTS = 48, SITE_WINDOWS_MOST = SITE_WINDOWS + SITE_WINDOWS_MOMENTS };

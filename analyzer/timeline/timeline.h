@@ -10,7 +10,7 @@
 #ifndef MT_TIMELINE_TIMELINE_H
 #define MT_TIMELINE_TIMELINE_H
 
-#include "analyzer/model/selection.h"
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/reader/samples.h"
 #include "analyzer/timeline/cohorts.h"
 #include "analyzer/timeline/growth.h"

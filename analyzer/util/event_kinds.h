@@ -1,5 +1,5 @@
 /* What slots say of memory, for all who follow them: the books (process_memory.c, mappings.c, device_blocks.c) and
- * folding (recorder/fold*.c), which leaves out what the books then don't miss. */
+ * folding (recorder/fold/), which leaves out what the books then don't miss. */
 #ifndef MT_UTIL_EVENT_KINDS_H
 #define MT_UTIL_EVENT_KINDS_H
 

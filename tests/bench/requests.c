@@ -37,7 +37,7 @@ size_t round_up(size_t bytes)
 
 #else
 
-#include "analyzer/replay/cuda_pool.h"
+#include "analyzer/replay/pool/cuda_pool.h"
 #include "shim/device/cuda_abi.h"
 
 extern cudaError_t cudaMalloc(void **p, size_t n);

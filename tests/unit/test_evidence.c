@@ -1,7 +1,7 @@
 /* What the rules of verdicts are told of programs that are made up: who asked, who else was there, what for, what is
  * there twice. */
 #include "analyzer/diagnosis/diagnosis.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "tests/lib/synth_samples.h"
 #include "tests/unit/test.h"
 

@@ -1,5 +1,5 @@
 /* Where growth begins to matter: the one measure of report, leaks and live. */
-#include "analyzer/diagnosis/growth_matters.h"
+#include "analyzer/diagnosis/growth/growth_matters.h"
 #include "tests/unit/test.h"
 
 #define MIB 1048576.0

@@ -1,5 +1,5 @@
 /* What a process asked its heap for, out of its events: numbers of blocks, realloc, what has gone without a word. */
-#include "analyzer/replay/heap_calls.h"
+#include "analyzer/replay/heap/heap_calls.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/test.h"
 

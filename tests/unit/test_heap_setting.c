@@ -1,5 +1,5 @@
 /* What whatif --host is told, and what of a trace is taken for a process's own setting. */
-#include "analyzer/replay/heap_setting.h"
+#include "analyzer/replay/heap/heap_setting.h"
 #include "analyzer/util/error.h"
 #include "tests/unit/test.h"
 

@@ -1,8 +1,8 @@
 /* What was alive at the end and what grows, of programs that are made up; and suppression files. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/report/open.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
-#include "analyzer/diagnosis/leaks.h"
+#include "analyzer/diagnosis/growth/leaks.h"
 #include "analyzer/symbols/symbol_file.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/test.h"

@@ -1,4 +1,4 @@
-#include "analyzer/util/signal_name.h"
+#include "analyzer/util/system/signal_name.h"
 #include "tests/unit/test.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Symbolizes addresses of small libraries that are compiled here, so that the answers are known. */
-#include "analyzer/symbols/demangle.h"
-#include "analyzer/symbols/symbols.h"
+#include "analyzer/symbols/module/demangle.h"
+#include "analyzer/symbols/module/symbols.h"
 #include "tests/unit/test.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* The host's ledger of machines made by hand: where each byte of their memory is was decided before. */
 #include "analyzer/util/error.h"
-#include "analyzer/diagnosis/host_memory.h"
+#include "analyzer/diagnosis/ledger/host_memory.h"
 #include "tests/lib/synth_samples.h"
 #include "tests/unit/test.h"
 

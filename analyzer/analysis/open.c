@@ -1,0 +1,343 @@
+#include "analyzer/analysis/open.h"
+
+#include "analyzer/analysis/newest_trace.h"
+#include "analyzer/reader/files/packed.h"
+#include "analyzer/symbols/symbol_file.h"
+#include "analyzer/timeline/timeline.h"
+#include "analyzer/util/error.h"
+#include "analyzer/util/output.h"
+#include "analyzer/util/print.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOST_KINDS (1u << MODEL_HEAP | 1u << MODEL_MAP)
+
+/* ---- the trace ------------------------------------------------------------------------------------------- */
+
+/* A packed file of several traces stands for all of them. */
+static int unfold_packed(struct options *o)
+{
+	int total = 0, n;
+	for (int i = 0; i < o->ndirs; i++, total += n > 1 ? n : 1)
+		if ((n = packed_traces(o->dirs[i])) < 0)
+			return n;
+	const char **dirs = total == o->ndirs ? NULL : calloc((size_t)total + 1, sizeof(*dirs));
+	if (!dirs)
+		return total == o->ndirs ? 0 : error_memory();
+	for (int i = 0, at = 0; i < o->ndirs; i++) {
+		n = packed_traces(o->dirs[i]);
+		for (int k = 0; k < n; k++)
+			dirs[at++] = packed_trace(o->dirs[i], k);
+		if (n <= 0)
+			dirs[at++] = o->dirs[i];
+	}
+	free(o->dirs);
+	o->dirs = dirs;
+	o->ndirs = total;
+	return 0;
+}
+
+/* Without a directory on the command line, the newest trace here. */
+static int settle_dirs(struct options *o)
+{
+	unsigned passed;
+	if (o->ndirs)
+		return unfold_packed(o);
+	o->newest = newest_trace(&passed);
+	if (!o->newest)
+		return error_set(MT_ENOTRACE, ".", ERROR_NO_OFFSET, "no memtrace directory here");
+	if (passed)
+		print_error("memtrace: reading %s; %u newer %s of short commands\n", o->newest, passed,
+			    passed == 1 ? "is" : "are");
+	o->dirs[o->ndirs++] = o->newest;
+	return 0;
+}
+
+int open_options(const struct option_spec *spec, void *values, int argc, char **argv)
+{
+	int e = options_parse(spec, values, argc, argv);
+	if (!e && (e = settle_dirs(values)) < 0)
+		options_free(values);
+	return e;
+}
+
+static int pick_kinds(struct selection *v)
+{
+	const char *device = v->options->device;
+	if (!device) {
+		v->kinds = HOST_KINDS;
+		return 0;
+	}
+	if (!strcmp(device, "host") || !strcmp(device, "heap"))
+		v->kinds = 1u << MODEL_HEAP;
+	else if (!strcmp(device, "map"))
+		v->kinds = 1u << MODEL_MAP;
+	else if (!strcmp(device, "pinned"))
+		v->kinds = 1u << MODEL_PINNED;
+	else
+		v->kinds = 1u << MODEL_DEVICE | 1u << MODEL_POOL;
+	return 0;
+}
+
+static int pick_processes(struct selection *v)
+{
+	unsigned count = reader_processes(v->reader);
+	const char *what = v->options->process;
+	v->selected = count;
+	if (!what)
+		return 0;
+	v->processes = calloc(count + 1, sizeof(*v->processes));
+	if (!v->processes)
+		return error_memory();
+	v->selected = 0;
+	for (unsigned id = 0; (id = reader_find(v->reader, what, id)) < count; id++) {
+		v->processes[id] = true;
+		v->selected++;
+	}
+	if (v->selected == 0)
+		return reader_no_such_process(v->reader, what);
+	return 0;
+}
+
+static int make_stacks(struct selection *v)
+{
+	v->stacks = stacks_new();
+	if (!v->stacks)
+		return error_memory();
+	if (v->options->no_debug_files)
+		symbols_open_none(stacks_symbols(v->stacks));
+	else
+		symbols_prepare(stacks_symbols(v->stacks));
+	return 0;
+}
+
+int selection_open(struct selection *v, const struct options *o)
+{
+	*v = (struct selection){ .options = o, .by = o->by, .device = MODEL_NO_DEVICE };
+	if (o->by == BY_UNSET)
+		v->by = o->json ? BY_STACK : BY_SITE;
+	int e = pick_kinds(v);
+	if (e == 0)
+		e = make_stacks(v);
+	if (e == 0)
+		e = reader_open(&v->reader, o->dirs, o->ndirs, o->force ? READER_FORCE : 0);
+	if (e == 0)
+		e = pick_processes(v);
+	if (e < 0)
+		selection_close(v);
+	return e;
+}
+
+void selection_close(struct selection *v)
+{
+	categories_free(v->categories);
+	stacks_free(v->stacks);
+	model_free(v->model);
+	reader_close(v->reader);
+	free(v->processes);
+	*v = (struct selection){ 0 };
+}
+
+/* ---- the moment ------------------------------------------------------------------------------------------ */
+
+int open_resolve(const struct when *w, const struct reader *r, uint64_t *ns)
+{
+	int64_t t = w->ns;
+	switch (w->kind) {
+	case WHEN_UNSET:
+		return 0;
+	case WHEN_END:
+	case WHEN_PEAK:
+		*ns = UINT64_MAX;
+		return 0;
+	case WHEN_WALL:
+		t -= (int64_t)reader_origin_real_ns(r);
+		if (t < 0)
+			return error_set(MT_EUSAGE, w->text, ERROR_NO_OFFSET,
+					 "is before the trace, which began %s and took %s",
+					 WALL(reader_origin_real_ns(r)), DURATION(reader_duration_ns(r)));
+		/* fall through */
+	case WHEN_SECONDS:
+		*ns = (uint64_t)t;
+		return 0;
+	default:
+		return error_set(MT_EUSAGE, w->text, ERROR_NO_OFFSET,
+				 "only seconds, an ISO time and end are known here");
+	}
+}
+
+enum edge { EDGE_BEGIN, EDGE_AT, EDGE_END };
+
+/* A step or phase: where it begins, where it ends; "at" a step is where it begins, at a phase where it has most memory.
+ * */
+static int resolve_stretch(struct selection *v, const struct when *w, enum edge edge, uint64_t *ns)
+{
+	struct timeline *c;
+	uint64_t begin = 0, peak = 0, end = 0;
+	int e = timeline_make(&c, v);
+	if (e < 0)
+		return e;
+	if (w->kind == WHEN_STEP) {
+		e = timeline_step_time(c, v, w->number, w->text, &begin, &end);
+		peak = begin;
+	} else {
+		e = timeline_phase_time(c, v, w->text + sizeof("phase:") - 1, w->text, &begin, &peak, &end);
+	}
+	if (e == 0)
+		*ns = edge == EDGE_BEGIN ? begin : edge == EDGE_END ? end : peak;
+	timeline_free(c);
+	return e;
+}
+
+/* The time that an option names. */
+static int resolve(struct selection *v, const struct when *w, enum edge edge, uint64_t *ns)
+{
+	uint64_t event;
+	if (w->kind == WHEN_STEP || w->kind == WHEN_PHASE)
+		return resolve_stretch(v, w, edge, ns);
+	return w->kind == WHEN_OOM ? selection_find_oom(v, w, &event, ns) : open_resolve(w, v->reader, ns);
+}
+
+/* The moment of --at: device events are told apart where times are not. */
+static int resolve_at(struct selection *v, struct model_query *q)
+{
+	const struct when *at = &v->options->at;
+	uint64_t ns;
+	if (at->kind == WHEN_OOM)
+		return selection_find_oom(v, at, &q->until_event, &ns);
+	return at->kind == WHEN_PEAK ? 0 : resolve(v, at, EDGE_AT, &q->until_ns);
+}
+
+/* One moment, or a time from and to. */
+static int resolve_times(struct selection *v, struct model_query *q)
+{
+	const struct options *o = v->options;
+	bool moment = o->at.kind != WHEN_UNSET && o->at.kind != WHEN_PEAK;
+	if (moment && (o->from.kind != WHEN_UNSET || o->to.kind != WHEN_UNSET))
+		return error_set(MT_EUSAGE, "--at", ERROR_NO_OFFSET, "%s is one moment: not with --from or --to",
+				 o->at.text);
+	int e = resolve(v, &o->from, EDGE_BEGIN, &q->from_ns);
+	if (e == 0)
+		e = resolve(v, &o->to, EDGE_END, &q->until_ns);
+	if (e == 0)
+		e = resolve_at(v, q);
+	if (e == 0 && q->from_ns > q->until_ns)
+		e = error_set(MT_EUSAGE, "--from", ERROR_NO_OFFSET, "%s is after --to %s", o->from.text, o->to.text);
+	return e;
+}
+
+/* Times on screens are rounded: one that stands there as the end is not behind it. */
+static uint64_t rounding_of(uint64_t ns)
+{
+	const uint64_t second = 1000000000;
+	return ns >= 100 * second  ? second
+	       : ns >= 10 * second ? second / 10
+	       : ns >= second      ? second / 100
+				   : second / 1000;
+}
+
+/* Behind the pass, since only then is it known when a trace ends that says nothing of it. */
+static int check_end(const struct selection *v, const char *option, const struct when *w, uint64_t ns)
+{
+	uint64_t end = reader_duration_ns(v->reader);
+	if ((w->kind != WHEN_SECONDS && w->kind != WHEN_WALL) || ns <= end + rounding_of(end))
+		return 0;
+	return error_set(MT_EUSAGE, option, ERROR_NO_OFFSET, "%s is behind the end of the trace, at %s", w->text,
+			 DURATION(end));
+}
+
+/* ---- the pass -------------------------------------------------------------------------------------------- */
+
+/* No figure depends on it, so a damaged one is no reason to say nothing. */
+static void read_symbol_file(struct stacks *s, const char *dir)
+{
+	if (symbol_file_read(stacks_symbols(s), dir) < 0)
+		print_error("memtrace: note: %s: offset %" PRId64 ": %s; read without it\n", error_get()->file,
+			    error_get()->offset, error_get()->why);
+}
+
+/* Without --device, what there is. */
+static int settle_kinds(struct selection *v)
+{
+	if (v->options->device)
+		return selection_pick_device(v);
+	if (model_totals(v->model, MODEL_PINNED).allocations)
+		v->kinds |= 1u << MODEL_PINNED;
+	if (model_devices(v->model))
+		v->kinds |= 1u << MODEL_DEVICE | 1u << MODEL_POOL;
+	return 0;
+}
+
+int selection_run(struct selection *v, struct model_query *q)
+{
+	const struct options *o = v->options;
+	int e = resolve_times(v, q);
+	if (e < 0)
+		return e;
+	v->from_ns = q->from_ns;
+	v->until_ns = q->until_ns;
+	q->processes = v->processes;
+	q->split = selection_split(v);
+	q->on_progress = output_progress;
+	e = model_run(&v->model, v->reader, q);
+	output_progress_end();
+	if (e == 0)
+		e = check_end(v, "--from", &o->from, q->from_ns);
+	if (e == 0)
+		e = check_end(v, "--at", &o->at, q->until_ns);
+	if (e == 0)
+		e = settle_kinds(v);
+	return e < 0 ? e : selection_names(v);
+}
+
+int selection_names(struct selection *v)
+{
+	const struct options *o = v->options;
+	if (v->categories)
+		return 0;
+	for (int i = 0; i < o->ndirs; i++)
+		read_symbol_file(v->stacks, o->dirs[i]);
+	const char *rules = o->rules ? o->rules : getenv("MEMTRACE_RULES");
+	return categories_new(&v->categories, v->stacks, rules && *rules ? rules : NULL);
+}
+
+void selection_print_missing(const struct selection *v)
+{
+	if (!reader_complete(v->reader))
+		print("%sINCOMPLETE: what is left, see memtrace check%s\n", output_begin(STYLE_BAD),
+		      output_end(STYLE_BAD));
+}
+
+/* On stderr, for who did not say it on the screen. */
+static void note_unread(const struct selection *v)
+{
+	struct stack_gaps g = v->stacks ? stacks_gaps(v->stacks) : (struct stack_gaps){ 0 };
+	if (g.given_up && !v->told_unread)
+		print_error("memtrace: note: %s%s: %s; without names\n", g.given_up_path,
+			    g.given_up > 1 ? " and others" : "", g.given_up_why);
+}
+
+int selection_answer(void *values, int (*f)(struct selection *v))
+{
+	struct selection v;
+	int e = settle_dirs(values);
+	if (e == 0)
+		e = selection_open(&v, values);
+	if (e == 0) {
+		e = f(&v);
+		if (e >= 0)
+			note_unread(&v);
+		selection_close(&v);
+	}
+	options_free(values);
+	return e;
+}
+
+int selection_command(const struct option_spec *spec, void *values, int argc, char **argv,
+		      int (*f)(struct selection *v))
+{
+	int e = options_parse(spec, values, argc, argv);
+	return e ? e > 0 ? 0 : e : selection_answer(values, f);
+}

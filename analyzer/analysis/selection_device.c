@@ -1,0 +1,119 @@
+/* Which device is meant, and which moment of it. */
+#include "analyzer/analysis/open.h"
+#include "analyzer/util/error.h"
+#include "analyzer/util/output.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- by name --------------------------------------------------------------------------------------------- */
+
+/* The UUID, its beginning (at least 4 characters behind "GPU-" and the like), or what a selected process calls it. */
+static bool is_called(const struct selection *v, const struct model_device *d, const char *name)
+{
+	const char *dash = strchr(d->uuid, '-');
+	size_t least = dash ? (size_t)(dash - d->uuid) + 5 : 8;
+	if (*d->uuid &&
+	    (!strcasecmp(d->uuid, name) || (strlen(name) >= least && !strncasecmp(d->uuid, name, strlen(name)))))
+		return true;
+	for (unsigned i = 0; i < d->share_count; i++) {
+		char own[32];
+		const struct model_share *s = d->shares[i];
+		snprintf(own, sizeof(own), "%s:%u", d->backend == MT_BACKEND_ASCEND ? "npu" : "cuda", s->ordinal);
+		if (s->id && selection_has(v, s->process) && !strcmp(own, name))
+			return true;
+	}
+	return d->share_count == 0 && !strcmp(d->name, name);
+}
+
+static uint32_t find_device(const struct selection *v, const struct model *m, const char *name, unsigned *found)
+{
+	uint32_t device = MODEL_NO_DEVICE;
+	*found = 0;
+	for (unsigned i = 0; i < model_devices(m); i++)
+		if (is_called(v, model_device(m, i), name)) {
+			if (!(*found)++)
+				device = i;
+		}
+	return device;
+}
+
+static int pick(const struct selection *v, const struct model *m, uint32_t *device)
+{
+	const char *name = v->options->device;
+	unsigned found;
+	*device = find_device(v, m, name, &found);
+	if (found == 1)
+		return 0;
+	if (found)
+		return error_set(MT_EUSAGE, "--device", ERROR_NO_OFFSET,
+				 "%s is %u different devices in this trace: name its UUID, or "
+				 "a process with --process",
+				 name, found);
+	char list[512] = "";
+	size_t n = 0;
+	for (uint32_t i = 0; i < model_devices(m) && n < sizeof(list); i++)
+		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s %s, ", model_device(m, i)->name,
+				      model_device(m, i)->uuid);
+	return error_set(MT_EUSAGE, "--device", ERROR_NO_OFFSET,
+			 "no device '%s' in this trace, which has %shost, map and pinned", name, list);
+}
+
+int selection_pick_device(struct selection *v)
+{
+	return selection_wants_device(v->options) ? pick(v, v->model, &v->device) : 0;
+}
+
+/* ---- moments --------------------------------------------------------------------------------------------- */
+
+/* A pass of its own over the same trace. */
+static int scout(const struct selection *v, struct reader **r, struct model **m)
+{
+	struct model_query q = MODEL_QUERY_ALL;
+	q.on_progress = output_progress;
+	*m = NULL;
+	int e = reader_open_again(r, v->reader);
+	if (e == 0)
+		e = model_run(m, *r, &q);
+	output_progress_end();
+	return e;
+}
+
+static const struct model_oom *find_oom(const struct selection *v, const struct model *m, uint64_t number,
+					uint32_t device)
+{
+	const struct model_oom *last = NULL;
+	uint64_t n = 0;
+	for (unsigned i = 0; i < model_ooms(m); i++) {
+		const struct model_oom *o = model_oom(m, i);
+		if ((device != MODEL_NO_DEVICE && o->device != device) || (v->processes && !v->processes[o->process]))
+			continue;
+		last = o;
+		if (++n == number)
+			return o;
+	}
+	return number ? NULL : last;
+}
+
+int selection_find_oom(struct selection *v, const struct when *w, uint64_t *event, uint64_t *ns)
+{
+	struct reader *r = NULL;
+	struct model *m = NULL;
+	uint32_t device = MODEL_NO_DEVICE;
+	int e = scout(v, &r, &m);
+	if (e >= 0 && selection_wants_device(v->options))
+		e = pick(v, m, &device);
+	const struct model_oom *o = e < 0 ? NULL : find_oom(v, m, w->number, device);
+	if (o) {
+		*event = o->at.event;
+		*ns = o->at.ns;
+	} else if (e >= 0) {
+		e = error_set(MT_EUSAGE, w->text, ERROR_NO_OFFSET, "%s",
+			      m && model_ooms(m) ? "device memory ran out fewer times in this trace"
+						 : "no device memory ran out in this trace");
+	}
+	model_free(m);
+	reader_close(r);
+	return e;
+}

@@ -1,0 +1,203 @@
+#include "analyzer/diagnosis/growth/findings.h"
+
+#include "analyzer/util/vec.h"
+
+/* All that cohorts know of, with what was alive at the track's end. */
+static int list_sites(struct findings *f, const struct cohorts *c, const struct selection *v)
+{
+	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+		const uint32_t count = cohorts_sites(c, id);
+		for (uint32_t number = 0; number < count; number++) {
+			uint32_t blocks;
+			const uint64_t bytes = cohorts_live(c, id, number, &blocks);
+			if (!bytes)
+				continue;
+			if (vec_reserve_raw(f->sites, f->site_room, f->site_count + 1))
+				return error_memory();
+			struct model_site *s = &f->sites[f->site_count++];
+			*s = model_site_key(v->model, id, number);
+			if (s->segments) { /* the pool's blocks in them tell whose they are */
+				f->site_count--;
+				continue;
+			}
+			s->live_bytes = bytes;
+			s->live_blocks = blocks ? blocks : 1;
+		}
+	}
+	return 0;
+}
+
+static int add_owners(struct findings *f, const struct timeline *c, const struct selection *v,
+		      const struct owners_query *q)
+{
+	const uint32_t device = q->device ? q->device->index : MODEL_NO_DEVICE;
+	struct owners *s = NULL;
+	int e = vec_reserve(f->owners, f->owners_room, f->owners_count + 1);
+	e = e ? e : owners_build(&s, v->model, v->reader, v->stacks, q);
+	if (e)
+		return e;
+	f->owners[f->owners_count++] = s;
+	struct owner_finding *list = realloc(f->list, (f->count + s->count + 1) * sizeof(*list));
+	if (!list)
+		return error_memory();
+	f->list = list;
+	for (size_t i = 0; i < s->count && s->owners[i].bytes >= COHORTS_LEAST; i++) {
+		struct owner_finding *one = &f->list[f->count];
+		*one = (struct owner_finding){ .owner = &s->owners[i], .kind = q->kind, .device = device };
+		owner_growth_of(&one->growth, c, v, &s->owners[i]);
+		f->count += one->growth.outlook || one->growth.growth.unproven > 0;
+	}
+	return 0;
+}
+
+/* Takes off what folded owners have of the track. */
+static void leave_out_folded(struct cohort_table *table, const struct findings *f, const struct cohorts *c,
+			     const struct reader *r, const struct growth_place *place)
+{
+	for (size_t k = 0; k < f->owners_count; k++)
+		for (size_t i = 0; i < f->owners[k]->count; i++) {
+			const struct owner *o = &f->owners[k]->owners[i];
+			for (size_t n = 0; o->folded && n < o->member_count; n++) {
+				const struct model_site *s = o->members[n];
+				if (s->process == place->process && s->kind == place->kind &&
+				    s->device == place->device)
+					cohorts_add_site(c, s->process, s->number, -owners_weight(r, s), table);
+			}
+		}
+}
+
+/* The track is mostly what its largest owner is. */
+static bool is_collected(const struct findings *f, const struct growth_place *place)
+{
+	const struct owner_finding *most = NULL;
+	for (size_t i = 0; place->kind == MODEL_MAP && i < f->count; i++)
+		if (f->list[i].kind == MODEL_MAP && f->list[i].growth.process == place->process &&
+		    (!most || f->list[i].growth.growth.bytes > most->growth.growth.bytes))
+			most = &f->list[i];
+	return most && most->growth.outlook == OUTLOOK_COLLECTED;
+}
+
+static int add_track(struct findings *f, const struct timeline *c, const struct selection *v,
+		     const struct growth_place *place, double doubt)
+{
+	const struct cohorts *cohorts = timeline_cohorts(c);
+	const uint64_t bytes = cohorts_track_live(cohorts, place->process, place->kind, place->device);
+	if (bytes < COHORTS_LEAST)
+		return 0;
+	struct cohort_table *table = calloc(1, sizeof(*table));
+	if (!table || vec_reserve(f->tracks, f->track_room, f->track_count + 1)) {
+		free(table);
+		return error_memory();
+	}
+	struct track_finding *one = &f->tracks[f->track_count++];
+	*one = (struct track_finding){ .place = *place, .bytes = bytes };
+	cohorts_add_track(cohorts, place->process, place->kind, place->device, table);
+	leave_out_folded(table, f, cohorts, v->reader, place);
+	owner_growth_judge(&one->growth, c, v->model, timeline_samples(c), place, table, doubt);
+	if (outlook_goes_on(one->growth.outlook) && is_collected(f, place))
+		one->growth.outlook = OUTLOOK_COLLECTED;
+	free(table);
+	return 0;
+}
+
+static int add_tracks(struct findings *f, const struct timeline *c, const struct selection *v)
+{
+	int e = 0;
+	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+		const struct step_list *p =
+			selection_has(v, reader_process(v->reader, id)) ? timeline_step_list(c, id) : NULL;
+		for (size_t k = 0; p && k < p->track_count && e == 0; k++) {
+			const struct step_track *t = &p->tracks[k];
+			const struct growth_place place = { id, (enum model_kind)t->kind, t->device };
+			e = add_track(f, c, v, &place, t->doubt);
+		}
+	}
+	return e;
+}
+
+static void find_groups(struct findings *f)
+{
+	struct owner_growth **list = calloc(f->count + 1, sizeof(*list));
+	for (size_t i = 0; list && i < f->count; i++)
+		list[i] = &f->list[i].growth;
+	f->groups = list ? owner_growth_group(list, f->count) : 0;
+	free(list);
+}
+
+int findings_make(struct findings *f, const struct timeline *c, const struct selection *v, enum by by,
+		  owners_fold *fold)
+{
+	*f = (struct findings){ 0 };
+	int e = list_sites(f, timeline_cohorts(c), v);
+	for (int kind = 0; e == 0 && f->site_count && kind < MODEL_KINDS; kind++) {
+		struct owners_query q = {
+			.measure = OWNERS_LIVE,
+			.kind = (enum model_kind)kind,
+			.by = by,
+			.filter = v->options->filter,
+			.categories = v->categories,
+			.flags = selection_flags(v->options),
+			.processes = v->processes,
+			.fold = fold,
+			.list = f->sites,
+			.list_count = f->site_count,
+		};
+		if (!(v->kinds & 1u << kind))
+			continue;
+		if (kind < MODEL_HOST_KINDS)
+			e = add_owners(f, c, v, &q);
+		for (unsigned i = 0; e == 0 && kind >= MODEL_HOST_KINDS && i < model_devices(v->model); i++) {
+			q.device = model_device(v->model, i);
+			e = selection_has_device(v, i) ? add_owners(f, c, v, &q) : 0;
+		}
+	}
+	e = e ? e : add_tracks(f, c, v);
+	if (e)
+		findings_fini(f);
+	else
+		find_groups(f);
+	return e;
+}
+
+void findings_fini(struct findings *f)
+{
+	for (size_t i = 0; i < f->owners_count; i++)
+		owners_free(f->owners[i]);
+	free(f->owners);
+	free(f->sites);
+	free(f->list);
+	free(f->tracks);
+	*f = (struct findings){ 0 };
+}
+
+uint64_t findings_bytes(const struct findings *f, enum model_kind kind, uint32_t device)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < f->site_count; i++)
+		bytes += f->sites[i].kind == kind && f->sites[i].device == device ? f->sites[i].live_bytes : 0;
+	return bytes;
+}
+
+static bool is_same(const struct owner_finding *f, enum model_kind kind, const struct owner *o)
+{
+	return f->kind == kind && !memcmp(&f->owner->key, &o->key, sizeof(o->key));
+}
+
+const struct owner_finding *findings_find(const struct findings *f, enum model_kind kind, const struct owner *o)
+{
+	const struct owner_finding *most = NULL;
+	for (size_t i = 0; i < f->count; i++)
+		if (is_same(&f->list[i], kind, o) &&
+		    (!most || owner_growth_grew_more(&f->list[i].growth, &most->growth)))
+			most = &f->list[i];
+	return most;
+}
+
+unsigned findings_devices(const struct findings *f, const struct owner_finding *one)
+{
+	unsigned count = 0;
+	for (size_t i = 0; i < f->count; i++)
+		count +=
+			is_same(&f->list[i], one->kind, one->owner) && f->list[i].growth.outlook == one->growth.outlook;
+	return count;
+}

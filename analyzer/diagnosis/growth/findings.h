@@ -1,0 +1,56 @@
+/*
+ * What grows, judged once for all who print it: report, leaks, the page, exports to CI.
+ *
+ * Sites are looked at as of the end of their track (cohorts.h): what a program frees as it ends was alive until then,
+ * and what grew behind an earlier peak is there as well.
+ */
+#ifndef MT_DIAGNOSIS_GROWTH_FINDINGS_H
+#define MT_DIAGNOSIS_GROWTH_FINDINGS_H
+
+#include "analyzer/diagnosis/growth/owner_growth.h"
+
+/* One owner on one kind of memory. */
+struct owner_finding {
+	const struct owner *owner; /* its bytes are those at the track's end */
+	enum model_kind kind;
+	uint32_t device; /* MODEL_NO_DEVICE of the host */
+	struct owner_growth growth;
+};
+
+/* All that a process has of a kind on a device, but for what is folded (imported modules, say): that is start-up. */
+struct track_finding {
+	struct growth_place place;
+	uint64_t bytes; /* at the track's end, in all */
+	struct owner_growth growth;
+};
+
+struct findings {
+	struct track_finding *tracks; /* of those with COHORTS_LEAST or more */
+	size_t track_count, track_room;
+	struct owner_finding *list; /* of each kind and device the largest first */
+	size_t count;
+	unsigned groups; /* of owners that grow at the same pace: 1 to that */
+	/* state: what the list points to */
+	struct model_site *sites;
+	size_t site_count, site_room;
+	struct owners **owners;
+	size_t owners_count, owners_room;
+};
+
+/* Of all processes, kinds and devices of the selection; `by` and `fold` as of struct owners_query. 0 or -MT_E*; after
+ * an error it is empty. */
+int findings_make(struct findings *f, const struct timeline *c, const struct selection *v, enum by by,
+		  owners_fold *fold);
+void findings_fini(struct findings *f);
+
+/* Bytes of all owners of a kind on a device, at the track's end. */
+uint64_t findings_bytes(const struct findings *f, enum model_kind kind, uint32_t device);
+
+/* The finding of the same owner (of the same query but for what is measured), of the device on which it grew most;
+ * NULL: there is none. */
+const struct owner_finding *findings_find(const struct findings *f, enum model_kind kind, const struct owner *o);
+
+/* On how many devices the same owner grew in the same way. 1 on the host. */
+unsigned findings_devices(const struct findings *f, const struct owner_finding *one);
+
+#endif

@@ -1,0 +1,83 @@
+/* Which owners grow, by how much a step, of what shape, and when memory ends. */
+#ifndef MT_DIAGNOSIS_GROWTH_OWNER_GROWTH_H
+#define MT_DIAGNOSIS_GROWTH_OWNER_GROWTH_H
+
+#include "analyzer/timeline/forecast.h"
+#include "analyzer/timeline/outlook.h"
+#include "analyzer/timeline/timeline.h"
+
+#define OWNER_GROWTH_LEAST 0.004 /* of the peak of its kind of memory: what grew by less is no verdict */
+
+enum owner_growth_how { OWNER_GROWTH_UNCLEAR = 0, OWNER_GROWTH_MORE_BLOCKS, OWNER_GROWTH_BIGGER_BLOCKS };
+
+/* How one owner's live bytes went in the process where it grows most. */
+struct owner_growth {
+	enum outlook outlook;             /* whether it goes on; NONE: there is next to nothing */
+	double lasted_s;                  /* while it grew */
+	double rise;                      /* bytes: see outlook.h */
+	struct growth growth;             /* its x: steps, or seconds where there are none */
+	uint32_t process;                 /* id */
+	bool stepped;                     /* x is steps */
+	double period_s;                  /* of a step, by time */
+	unsigned growing;                 /* number of processes in which it leaks; 1 where it leaks in none */
+	double all_bytes, all_per_second; /* growth in all of these together */
+	double blocks_per_x;              /* more blocks, a step or a second */
+	double mean_block_bytes;          /* of what was added; 0 = unknown */
+	enum owner_growth_how how;
+	struct forecast forecast; /* .ever false: no limit is known, or it is not reached */
+	unsigned group; /* owners that grow at the same pace have the same number, from 1 on; 0 = it does not grow */
+	size_t points;
+	double x[COHORTS], bytes[COHORTS]; /* what stays for good, by when it was made: added up */
+};
+
+/* What is judged: the memory of one kind on one device in one process. */
+struct growth_place {
+	uint32_t process;
+	enum model_kind kind;
+	uint32_t device;
+};
+
+/* The judgement of some of its sites, added up in `table`. `doubt`: bytes of them that lost events may have made.
+ * Without the forecast, so that it can be asked in the middle of a pass; `samples` may be NULL. */
+void owner_growth_judge(struct owner_growth *t, const struct timeline *c, const struct model *m,
+			const struct samples *samples, const struct growth_place *of, const struct cohort_table *table,
+			double doubt);
+
+/* The same of all its memory. */
+void owner_growth_of_track(struct owner_growth *t, const struct timeline *c, const struct model *m,
+			   const struct samples *samples, const struct growth_place *of, double doubt);
+
+/* Of an owner's members; .growth.kind is none if they don't grow, or if lost events may have made it
+ * (.growth.unproven). */
+void owner_growth_of(struct owner_growth *t, const struct timeline *c, const struct selection *v,
+		     const struct owner *o);
+
+/* A leak before what else goes on, and that before what does not; then by bytes. */
+bool owner_growth_grew_more(const struct owner_growth *a, const struct owner_growth *b);
+
+/* Of one site by itself: it goes on growing. */
+bool owner_growth_goes_on(const struct timeline *c, const struct selection *v, const struct model_site *site);
+
+double owner_growth_per_second(const struct owner_growth *t);
+double owner_growth_acceleration_per_s2(const struct owner_growth *t);
+
+/* Numbers the groups of those of the `count` owners that grow at the same pace: returns the highest. */
+unsigned owner_growth_group(struct owner_growth **list, size_t count);
+
+/* When a track meets its limit. *limit: bytes that the track can have; infinite if it is unknown. On a device other
+ * processes' memory is taken off, and for the pool also what lies outside of it. On the host it is what the control
+ * group or the machine had left at the end of the last of the list's steps. Nothing that was seen after that step is
+ * used: for a copy of the list with fewer steps the result is what could be said at that time. */
+struct forecast owner_growth_forecast(const struct timeline *c, const struct selection *v, const struct step_list *p,
+				      const struct step_track *t, const struct growth *g, double *limit);
+
+/* The same of all memory of that kind in a process, which is what the user will see end. *all: how it grows. .ever is
+ * false where it does not grow steadily. */
+struct forecast owner_growth_forecast_all(const struct timeline *c, const struct selection *v, uint32_t process,
+					  enum model_kind kind, uint32_t device, struct growth *all);
+
+/* The first one with the limit in `room`; its high points are set from the track. */
+struct forecast owner_growth_forecast_to(const struct step_list *p, const struct step_track *t, const struct growth *g,
+					 struct forecast_room room);
+
+#endif

@@ -1,0 +1,267 @@
+#include "analyzer/model/selection/selection.h"
+
+#include "analyzer/util/error.h"
+#include "analyzer/util/output.h"
+#include "analyzer/util/system/signal_name.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *kind_name(enum model_kind kind)
+{
+	static const char *const names[MODEL_KINDS] = {
+		[MODEL_HEAP] = "heap",     [MODEL_MAP] = "map",   [MODEL_PINNED] = "pinned",
+		[MODEL_DEVICE] = "device", [MODEL_POOL] = "pool",
+	};
+	return names[kind];
+}
+
+const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+char *frame_text(const struct frame *f)
+{
+	if (f->name)
+		return output_format("%s", f->name);
+	if (f->library)
+		return output_format("%s+0x%" PRIx64, base_name(f->library), f->offset);
+	return output_format("0x%" PRIx64, f->offset);
+}
+
+char *frame_where(const struct frame *f)
+{
+	if (f->file && f->line)
+		return output_format("%s:%u", base_name(f->file), f->line);
+	if (f->file)
+		return output_format("%s", base_name(f->file));
+	return output_format("%s", f->name && f->library ? base_name(f->library) : "");
+}
+
+char *frame_place(const struct frame *f)
+{
+	char *text = frame_text(f), *where = frame_where(f);
+	char *line = output_format("%s%s%s", where ? where : "", where && *where ? " " : "", text ? text : "");
+	free(text);
+	free(where);
+	return line;
+}
+
+unsigned selection_telling_frames(const struct selection *v, uint32_t stack, const struct frame **frames, unsigned most)
+{
+	unsigned count = 0;
+	for (struct stack_walk w = { .next = stack }; count < most && stack_step(v->stacks, &w);)
+		if (w.class == FRAME_PLAIN && w.frame->language && !strcmp(w.frame->language, "python") &&
+		    stack_shows(&w, selection_flags(v->options)))
+			frames[count++] = w.frame;
+	if (count)
+		return count;
+	struct stack_site site = stacks_site(v->stacks, stack, selection_flags(v->options));
+	if (site.frame)
+		frames[count++] = site.frame;
+	if (site.caller && count < most)
+		frames[count++] = site.caller;
+	return count;
+}
+
+char *owner_text(const struct owner *o)
+{
+	if (o->label)
+		return strdup(o->label);
+	return o->frame ? frame_text(o->frame) : strdup("(no stack)");
+}
+
+char *owner_next(const struct owner *o, char **where)
+{
+	const struct frame *f = o->folded ? NULL : o->caller ? o->caller : o->callee;
+	char *text = f ? frame_text(f) : NULL,
+	     *line = text ? output_format("%c %s", o->caller ? '<' : '>', text) : NULL;
+	*where = f ? frame_where(f) : NULL;
+	free(text);
+	return line;
+}
+
+char *owner_range(const struct owner *o)
+{
+	if (!o->estimated)
+		return NULL;
+	return output_format("%s to %s", BYTES(o->sum.bytes_low), BYTES(o->sum.bytes_high));
+}
+
+const char *selection_end_title(const struct selection *v)
+{
+	unsigned left = 0;
+	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+		const struct model_process *m = model_process(v->model, id);
+		bool any = false;
+		for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
+			any |= v->kinds & 1u << kind && m->kind[kind].live_bytes;
+		left += any && selection_has(v, m->process);
+	}
+	return left > 1 ? "at their ends" : "at end";
+}
+
+const char *exit_name(uint32_t kind)
+{
+	static const char *const names[] = {
+		[MT_EXIT_NONE] = "unknown",
+		[MT_EXIT_CODE] = "exit",
+		[MT_EXIT_SIGNAL] = "signal",
+		[MT_EXIT_EXEC] = "exec",
+	};
+	return names[kind <= MT_EXIT_EXEC ? kind : MT_EXIT_NONE];
+}
+
+const char *exit_text(const struct process *p, char *out, size_t size)
+{
+	const char *signal = p->exit_kind == MT_EXIT_SIGNAL ? signal_name(p->exit_code) : NULL;
+	if (p->state == PROCESS_RUNNING)
+		snprintf(out, size, "running");
+	else if (p->exit_kind == MT_EXIT_CODE)
+		snprintf(out, size, "exit %d", p->exit_code);
+	else if (signal)
+		snprintf(out, size, "SIG%s", signal);
+	else if (p->exit_kind == MT_EXIT_SIGNAL)
+		snprintf(out, size, "signal %d", p->exit_code);
+	else
+		snprintf(out, size, "%s", exit_name(p->exit_kind));
+	return out;
+}
+
+const char *recorded_part(const struct process *p, char out[RECORDED_PART])
+{
+	uint64_t gap = process_ns(p, p->start_ticks + p->gap_ticks) - process_ns(p, p->start_ticks);
+	const char *from = p->recorded_ticks ? DURATION(process_ns(p, p->recorded_ticks)) : "its start";
+	const char *to = p->stopped_ticks ? DURATION(process_ns(p, p->stopped_ticks)) : "its end";
+	unsigned between = p->stops - (p->stopped_ticks && p->stops);
+	if (p->stopped_ticks && !p->stops)
+		snprintf(out, RECORDED_PART, "never recorded");
+	else if (between)
+		snprintf(out, RECORDED_PART, "recorded from %s to %s, stopped %u time%s in between, for %s", from, to,
+			 between, between == 1 ? "" : "s", DURATION(gap));
+	else
+		snprintf(out, RECORDED_PART, "recorded from %s to %s", from, to);
+	return out;
+}
+
+size_t selection_rows(const struct selection *v, size_t usual)
+{
+	return v->options->rows ? v->options->rows : usual;
+}
+
+const char *selection_by_name(const struct selection *v)
+{
+	return options_by_name(v->by);
+}
+
+int selection_check_filter(const struct selection *v, bool matched)
+{
+	if (!v->options->filter || matched)
+		return 0;
+	return error_set(MT_EUSAGE, "--filter", ERROR_NO_OFFSET,
+			 "no stack of what was alive then has a frame that matches '%s'", v->options->filter);
+}
+
+enum model_split selection_split(const struct selection *v)
+{
+	return v->by == BY_THREAD ? MODEL_SPLIT_THREAD : v->by == BY_SIZE ? MODEL_SPLIT_SIZE : MODEL_SPLIT_NONE;
+}
+
+bool selection_has(const struct selection *v, const struct process *p)
+{
+	return !v->processes || v->processes[p->id];
+}
+
+unsigned selection_flags(const struct options *o)
+{
+	return (o->all_frames ? STACK_ALL_FRAMES : 0) | (o->no_native ? STACK_NO_NATIVE : 0) |
+	       (o->no_python ? STACK_NO_PYTHON : 0);
+}
+
+static struct owners_query query_of(const struct selection *v, enum owners_measure measure, enum model_kind kind)
+{
+	return (struct owners_query){
+		.measure = measure,
+		.kind = kind,
+		.device = v->device != MODEL_NO_DEVICE && kind >= MODEL_HOST_KINDS ? model_device(v->model, v->device)
+										   : NULL,
+		.by = v->by,
+		.filter = v->options->filter,
+		.categories = v->categories,
+		.flags = selection_flags(v->options),
+		.processes = v->processes,
+	};
+}
+
+int selection_owners(const struct selection *v, enum owners_measure measure, enum model_kind kind, owners_fold *fold,
+		     struct owners **out)
+{
+	struct owners_query q = query_of(v, measure, kind);
+	q.fold = fold;
+	return owners_build(out, v->model, v->reader, v->stacks, &q);
+}
+
+int selection_owners_brief(const struct selection *v, enum owners_measure measure, enum model_kind kind,
+			   owners_fold *fold, struct owners **out)
+{
+	struct owners_query q = query_of(v, measure, kind);
+	q.fold = fold;
+	q.brief = true;
+	q.arenas = kind == MODEL_MAP && v->options->by == BY_UNSET && !v->options->json && !v->options->all_frames;
+	return owners_build(out, v->model, v->reader, v->stacks, &q);
+}
+
+int selection_device_owners(const struct selection *v, enum owners_measure measure, enum model_kind kind,
+			    uint32_t device, struct owners **out)
+{
+	struct owners_query q = query_of(v, measure, kind);
+	q.device = model_device(v->model, device);
+	return owners_build(out, v->model, v->reader, v->stacks, &q);
+}
+
+int selection_leftovers(const struct selection *v, enum model_kind kind, owners_fold *fold, struct owners **out)
+{
+	struct owners_query q = query_of(v, OWNERS_LIVE, kind);
+	q.ended_only = true;
+	q.brief = true;
+	q.fold = fold;
+	if (q.by == BY_STACK)
+		q.by = BY_SITE;
+	return owners_build(out, v->model, v->reader, v->stacks, &q);
+}
+
+uint64_t selection_bucket_ns(const struct selection *v, uint32_t bucket)
+{
+	return v->from_ns + bucket * model_timeline_width_ns(v->model);
+}
+
+void selection_resample(const struct selection *v, const struct model_series *s, uint64_t *values, size_t count)
+{
+	uint64_t end = model_end_ns(v->model), span = end > v->from_ns ? end - v->from_ns : 1;
+	double scale = (double)model_timeline_width_ns(v->model) / (double)span * (double)count;
+	memset(values, 0, count * sizeof(*values));
+	for (uint32_t i = 0; i < s->count; i++) {
+		double from = (double)(s->first + i) * scale, to = (double)(s->first + i + 1) * scale;
+		for (size_t k = (size_t)from; k < count && (double)k < to; k++)
+			if (s->buckets[i].high > values[k])
+				values[k] = s->buckets[i].high;
+	}
+}
+
+bool selection_wants_device(const struct options *o)
+{
+	static const char *const host[] = { "host", "heap", "map", "pinned" };
+	for (size_t i = 0; o->device && i < sizeof(host) / sizeof(*host); i++)
+		if (!strcmp(o->device, host[i]))
+			return false;
+	return o->device != NULL;
+}
+
+bool selection_has_device(const struct selection *v, uint32_t device)
+{
+	return !selection_wants_device(v->options) || v->device == device;
+}

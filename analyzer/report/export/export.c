@@ -1,0 +1,154 @@
+#include "analyzer/report/export/export.h"
+
+#include "analyzer/analysis/open.h"
+#include "analyzer/util/error.h"
+#include "analyzer/util/output.h"
+#include "analyzer/util/print.h"
+#include "analyzer/util/suggest.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct export_ops *const formats[] = {
+#define EXPORT(format) &export_##format,
+#include "analyzer/report/export/exports.def"
+#undef EXPORT
+};
+
+#define FORMATS (sizeof(formats) / sizeof(*formats))
+
+static int no_format(const char *name)
+{
+	struct suggestion s = { .text = name };
+	char all[256] = "";
+	for (size_t i = 0, n = 0; i < FORMATS && n < sizeof(all); i++) {
+		n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", i ? ", " : "", formats[i]->name);
+		if (name)
+			suggest(&s, formats[i]->name);
+	}
+	if (!name)
+		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET, "which one? There is %s", all);
+	if (s.best)
+		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET, "unknown value '%s'; did you mean '%s'?", name,
+				 s.best);
+	return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET, "unknown value '%s'; there is %s", name, all);
+}
+
+const struct export_ops *export_find(const char *name)
+{
+	for (size_t i = 0; name && i < FORMATS; i++)
+		if (!strcmp(formats[i]->name, name))
+			return formats[i];
+	no_format(name);
+	return NULL;
+}
+
+/* ---- each process's part ---------------------------------------------------------------------------------- */
+
+struct part {
+	const struct process *process;
+	uint64_t bytes, blocks;
+};
+
+static struct part part_of(const struct reader *r, const struct model_site *site, enum owners_measure measure)
+{
+	double weight = owners_weight(r, site);
+	uint64_t bytes = measure == OWNERS_LIVE ? site->live_bytes : site->host_peak_bytes;
+	uint64_t blocks = measure == OWNERS_LIVE ? site->live_blocks : site->host_peak_blocks;
+	return (struct part){ reader_process(r, site->process), (uint64_t)llround((double)bytes * weight),
+			      (uint64_t)llround((double)blocks * weight) };
+}
+
+/* Members are sorted by process. Estimates are rounded once for the sum: the last process has what that leaves. */
+static int export_parts(const struct export_ops *ops, struct export *x, struct export_stack s)
+{
+	const struct owner *o = s.owner;
+	uint64_t bytes = o->bytes, blocks = o->blocks;
+	for (size_t i = 0; i < o->member_count;) {
+		struct part sum = part_of(x->selection->reader, o->members[i], s.at->measure);
+		for (i++; i < o->member_count && o->members[i]->process == sum.process->id; i++) {
+			struct part more = part_of(x->selection->reader, o->members[i], s.at->measure);
+			sum.bytes += more.bytes;
+			sum.blocks += more.blocks;
+		}
+		bool last = i == o->member_count;
+		s.process = sum.process;
+		s.bytes = last || sum.bytes > bytes ? bytes : sum.bytes;
+		s.blocks = last || sum.blocks > blocks ? blocks : sum.blocks;
+		bytes -= s.bytes;
+		blocks -= s.blocks;
+		int e = ops->stack(x, &s);
+		if (e < 0)
+			return e;
+	}
+	return 0;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------- */
+
+static int export_moment(const struct export_ops *ops, struct export *x, const struct moment *at,
+			 struct frame_list *list)
+{
+	int e = 0;
+	char *memory = export_memory(at->kind, at->device);
+	if (!memory)
+		return error_memory();
+	for (size_t i = 0; e == 0 && i < at->sites->count; i++) {
+		const struct owner *o = &at->sites->owners[i];
+		e = stacks_list_shown(x->selection->stacks, o->stacks->stack, selection_flags(x->selection->options),
+				      list);
+		struct export_stack s = { at, memory, NULL, o, list->frames, list->count, o->bytes, o->blocks };
+		if (e == 0)
+			e = ops->by_process ? export_parts(ops, x, s) : ops->stack(x, &s);
+	}
+	free(memory);
+	return e;
+}
+
+/* What the format has no place for. */
+static void print_notes(const struct selection *v, const struct moments *m)
+{
+	bool estimated = false;
+	for (size_t i = 0; i < m->count; i++)
+		estimated = estimated || m->moments[i].sites->estimated;
+	if (!reader_complete(v->reader))
+		print_error("memtrace: note: the trace is incomplete: what is left, see memtrace check\n");
+	if (estimated)
+		print_error("memtrace: note: stacks were sampled: their bytes are estimates\n");
+	if (moment_is_time(&v->options->at) && model_fold(v->model).until_ns)
+		print_error("memtrace: note: without short-lived blocks, which were folded at the disk limit\n");
+}
+
+static int export_stacks(const struct export_ops *ops, struct export *x, const struct moments *m)
+{
+	struct frame_list list = { 0 };
+	int e = ops->open ? ops->open(x) : 0;
+	for (size_t i = 0; e == 0 && i < m->count; i++)
+		e = export_moment(ops, x, &m->moments[i], &list);
+	free(list.frames);
+	return e;
+}
+
+int export_run(const struct export_ops *ops, struct selection *v)
+{
+	struct model_query q = MODEL_QUERY_ALL;
+	struct moments m = { 0 };
+	struct export x = { .selection = v };
+	int e = ops->ask ? ops->ask(&x, &q) : 0;
+	v->by = BY_STACK;
+	if (e == 0)
+		e = selection_run(v, &q);
+	if (e == 0 && ops->stack)
+		e = moments_find(&m, v);
+	if (e == 0)
+		e = export_stacks(ops, &x, &m);
+	x.failed = e < 0;
+	int closed = ops->close ? ops->close(&x) : 0;
+	e = e < 0 ? e : closed;
+	if (e == 0)
+		print_notes(v, &m);
+	moments_fini(&m);
+	return e;
+}

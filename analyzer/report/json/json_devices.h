@@ -1,0 +1,18 @@
+/* "devices" of the report's JSON. */
+#ifndef MT_REPORT_JSON_JSON_DEVICES_H
+#define MT_REPORT_JSON_JSON_DEVICES_H
+
+#include "analyzer/diagnosis/ledger/device_ledger.h"
+#include "analyzer/model/selection/selection.h"
+#include "analyzer/timeline/timeline.h"
+
+#include <jansson.h>
+
+/* A list with an object for each device. `timeline` tells in which step and phase memory ran out. "verdict" is null:
+ * report_json.c fills it in. */
+json_t *json_devices(const struct selection *v, const struct timeline *timeline);
+
+/* The number of the step in which memory ran out; false: no step is known. `timeline` may be NULL. */
+bool json_devices_step(const struct timeline *timeline, const struct model_oom *oom, uint64_t *number);
+
+#endif

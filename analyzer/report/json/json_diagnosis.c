@@ -1,0 +1,112 @@
+#include "analyzer/report/json/json_diagnosis.h"
+
+#include "analyzer/report/json/json.h"
+
+json_t *json_categories(const struct diagnosis *x)
+{
+	json_t *all = json_object();
+	for (unsigned i = 0; i < x->space_count; i++) {
+		json_t *o = json_object();
+		for (int c = 0; c < CATEGORIES; c++)
+			json_object_set_new(o, category_name(c), json_bytes(x->spaces[i].category[c]));
+		json_object_set_new(all, x->spaces[i].name, o);
+	}
+	return all;
+}
+
+static const char *space_name(const struct diagnosis *x, uint32_t space)
+{
+	return (space & 0xff) == 0xff ? "host" : x->spaces[1 + (space & 0xff)].name;
+}
+
+static json_t *json_owner_of_copy(struct diagnosis *x, const struct copy_owner *owner)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "bytes", json_bytes(owner->bytes));
+	json_object_set_new(o, "blocks", json_integer(owner->blocks));
+	json_object_set_new(o, "call", json_text(diagnosis_call(x, owner->stack)));
+	json_object_set_new(o, "stack",
+			    json_stack(x->selection->stacks, owner->largest, selection_flags(x->selection->options)));
+	return o;
+}
+
+json_t *json_copies(struct diagnosis *x)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < x->copies.count; i++) {
+		const struct copy_set *s = &x->copies.sets[i];
+		json_t *o = json_object(), *owners = json_array();
+		json_object_set_new(o, "device", json_text(space_name(x, s->space)));
+		json_object_set_new(o, "process", json_integer(s->space >> 8));
+		json_object_set_new(o, "bytes", json_bytes(s->bytes));
+		json_object_set_new(o, "extra_bytes", json_bytes(s->extra_bytes));
+		json_object_set_new(o, "missing_bytes", json_bytes(s->missing_bytes));
+		json_object_set_new(o, "count", json_integer(s->count));
+		for (unsigned k = 0; k < s->count; k++)
+			json_array_append_new(owners, json_owner_of_copy(x, &s->owners[k]));
+		json_object_set_new(o, "owners", owners);
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+json_t *json_copies_left_out(struct diagnosis *x)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "below_bytes", json_integer(DIAGNOSIS_LEAST_COPIED));
+	json_object_set_new(o, "host_below_bytes", json_integer(MOMENT_LEAST_HEAP));
+	json_object_set_new(o, "blocks", json_bytes(x->copies.left_blocks));
+	json_object_set_new(o, "bytes", json_bytes(x->copies.left_bytes));
+	return o;
+}
+
+static json_t *json_verdict(const struct verdict *v, bool holds)
+{
+	json_t *o = json_object(), *sites = json_array();
+	json_object_set_new(o, "kind", json_string(verdict_name(v->kind)));
+	json_object_set_new(o, "device", json_text(v->device ? v->device->name : "host"));
+	json_object_set_new(o, "evidence", json_text(v->evidence));
+	if (holds) {
+		json_object_set_new(o, "bytes", json_bytes(v->bytes));
+		json_object_set_new(o, "confidence", json_real(v->confidence));
+		json_object_set_new(o, "certainty", json_string(certainty_name(verdict_certainty(v->confidence))));
+		json_object_set_new(o, "advice", json_text(v->advice));
+		for (int i = 0; i < VERDICT_SITES && v->sites[i]; i++)
+			json_array_append_new(sites, json_text(v->sites[i]));
+		json_object_set_new(o, "sites", json_incref(sites));
+	}
+	json_decref(sites);
+	return o;
+}
+
+json_t *json_verdicts(const struct diagnosis *x)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < x->verdicts.held_count; i++)
+		json_array_append_new(list, json_verdict(&x->verdicts.held[i], true));
+	return list;
+}
+
+json_t *json_facts(const struct diagnosis *x)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < x->verdicts.fact_count; i++)
+		json_array_append_new(list, json_verdict(&x->verdicts.facts[i], true));
+	return list;
+}
+
+json_t *json_ruled_out(const struct diagnosis *x)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < x->verdicts.ruled_out_count; i++)
+		json_array_append_new(list, json_verdict(&x->verdicts.ruled_out[i], false));
+	return list;
+}
+
+json_t *json_unknowns(const struct diagnosis *x)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < x->verdicts.unknown_count; i++)
+		json_array_append_new(list, json_text(x->verdicts.unknown[i].evidence));
+	return list;
+}

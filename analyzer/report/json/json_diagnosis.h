@@ -1,0 +1,17 @@
+/* Results of diagnosis.h, as values of the report's JSON. New references; NULL = no memory. */
+#ifndef MT_REPORT_JSON_JSON_DIAGNOSIS_H
+#define MT_REPORT_JSON_JSON_DIAGNOSIS_H
+
+#include "analyzer/diagnosis/diagnosis.h"
+
+#include <jansson.h>
+
+json_t *json_categories(const struct diagnosis *x);
+json_t *json_copies(struct diagnosis *x);
+json_t *json_copies_left_out(struct diagnosis *x); /* blocks that were not compared with each other */
+json_t *json_verdicts(const struct diagnosis *x);
+json_t *json_facts(const struct diagnosis *x); /* growth that accuses nobody */
+json_t *json_ruled_out(const struct diagnosis *x);
+json_t *json_unknowns(const struct diagnosis *x);
+
+#endif

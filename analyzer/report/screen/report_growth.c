@@ -1,0 +1,501 @@
+/* What the report says about time: steps, phases, growth and what grows; JSON and screen. */
+#include "analyzer/diagnosis/growth/owner_growth.h"
+#include "analyzer/report/json/json.h"
+#include "analyzer/report/screen/report.h"
+#include "analyzer/timeline/reclaimed.h"
+#include "analyzer/util/output.h"
+#include "analyzer/util/print.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_STEPS   1000 /* entries of steps in the JSON */
+#define MOST_GROWING 3    /* owners on the screen */
+#define BEHIND_OWNER 54   /* columns of figures */
+#define LEAST_PART   0.02 /* of a track's high point: growth below is for memtrace leaks */
+
+/* ---- JSON: steps --------------------------------------------------------------------------------------- */
+
+typedef uint64_t point_of(const struct step_track *t, size_t entry);
+
+static double median_point(const struct step_list *p, const struct step_track *t, point_of *point)
+{
+	size_t n = 0;
+	double *values = calloc(p->count + 1, sizeof(*values)), median = 0;
+	for (size_t i = 0; values && i < p->count; i++)
+		if (!p->steps[i].partial)
+			values[n++] = (double)point(t, i);
+	if (values)
+		median = median_of(values, n);
+	free(values);
+	return median;
+}
+
+static json_t *json_points(const struct selection *v, const struct step_list *p, point_of *point, size_t entry)
+{
+	json_t *o = json_object();
+	char name[64];
+	for (size_t k = 0; k < p->track_count; k++) {
+		const struct step_track *t = &p->tracks[k];
+		uint64_t bytes = entry == SIZE_MAX ? (uint64_t)median_point(p, t, point) : point(t, entry);
+		json_object_set_new(o, timeline_track_name(v, p->process, t->kind, t->device, name, sizeof(name)),
+				    json_bytes(bytes));
+	}
+	return o;
+}
+
+static json_t *json_step(const struct selection *v, const struct step_list *p, size_t i)
+{
+	const struct step *s = &p->steps[i];
+	json_t *o = json_object();
+	json_object_set_new(o, "number", json_bytes(s->number));
+	json_object_set_new(o, "count", json_integer(s->count));
+	json_object_set_new(o, "begin_s", json_seconds(s->begin_ns));
+	json_object_set_new(o, "end_s", json_seconds(s->end_ns));
+	json_object_set_new(o, "partial", json_boolean(s->partial));
+	json_object_set_new(o, "rare", json_integer(s->rare));
+	json_object_set_new(o, "low_bytes", json_points(v, p, step_low, i));
+	json_object_set_new(o, "high_bytes", json_points(v, p, step_high, i));
+	return o;
+}
+
+static json_t *json_forecast(const struct forecast *f)
+{
+	if (!f->ever)
+		return json_null();
+	json_t *o = json_object();
+	json_object_set_new(o, "level", json_real(FORECAST_LEVEL));
+	json_object_set_new(o, "at", json_real(f->x));
+	json_object_set_new(o, "low", isfinite(f->low) ? json_real(f->low) : json_null());
+	json_object_set_new(o, "high", isfinite(f->high) ? json_real(f->high) : json_null());
+	return o;
+}
+
+static json_t *json_growth(const struct selection *v, const struct timeline *c, const struct step_list *p)
+{
+	json_t *o = json_object();
+	char name[64];
+	for (size_t k = 0; k < p->track_count; k++) {
+		const struct step_track *t = &p->tracks[k];
+		struct growth g = timeline_growth(p, t);
+		double limit;
+		struct forecast f = owner_growth_forecast(c, v, p, t, &g, &limit);
+		json_t *track = json_object();
+		json_object_set_new(track, "kind", json_string(growth_name(g.kind)));
+		json_object_set_new(track, "certainty", json_string(certainty_name(g.certainty)));
+		json_object_set_new(track, "bytes_per_step", json_real(g.rate));
+		json_object_set_new(track, "error", json_real(g.rate_error));
+		json_object_set_new(track, "acceleration", json_real(g.acceleration));
+		json_object_set_new(track, "acceleration_error", json_real(g.acceleration_error));
+		json_object_set_new(track, "amplitude_bytes", json_bytes((uint64_t)timeline_amplitude(p, t)));
+		json_object_set_new(track, "limit_bytes", isfinite(limit) ? json_bytes((uint64_t)limit) : json_null());
+		json_object_set_new(track, "runs_out_at_step", json_forecast(&f));
+		json_object_set_new(o, timeline_track_name(v, p->process, t->kind, t->device, name, sizeof(name)),
+				    track);
+	}
+	return o;
+}
+
+static json_t *json_rare(const struct step_list *p)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "count", json_bytes(p->rare));
+	json_object_set_new(o, "every",
+			    p->rare > 1 ? json_real((double)(p->rare_last - p->rare_first) / (double)(p->rare - 1))
+					: json_null());
+	return o;
+}
+
+static json_t *json_steps(const struct selection *v, const struct timeline *c, const struct step_list *p)
+{
+	if (!p)
+		return json_null();
+	json_t *o = json_object(), *list = json_array();
+	size_t every = p->count / MOST_STEPS + 1;
+	for (size_t i = 0; i < p->count; i += every)
+		json_array_append_new(list, json_step(v, p, i));
+	json_object_set_new(o, "count", json_bytes(p->total));
+	json_object_set_new(o, "period_s", json_real(timeline_period(p)));
+	json_object_set_new(o, "source", json_string(timeline_source(p->source)));
+	json_object_set_new(o, "pid", json_integer(p->process->pid));
+	json_object_set_new(o, "micro_steps", json_integer(p->micro));
+	json_object_set_new(o, "rare", json_rare(p));
+	json_object_set_new(o, "low_bytes", json_points(v, p, step_low, SIZE_MAX));
+	json_object_set_new(o, "high_bytes", json_points(v, p, step_high, SIZE_MAX));
+	json_object_set_new(o, "growth", json_growth(v, c, p));
+	json_object_set_new(o, "list_every", json_bytes(every));
+	json_object_set_new(o, "list", list);
+	return o;
+}
+
+json_t *reclaimed_json(const struct reclaimed *f)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "bytes", json_bytes(f->bytes));
+	json_object_set_new(o, "to_kernel_bytes", json_integer(f->to_kernel));
+	json_object_set_new(o, "in_allocators_bytes", json_bytes(f->kept));
+	json_object_set_new(o, "untouched_bytes", json_bytes(f->untouched));
+	json_object_set_new(o, "error_bytes", json_bytes(f->error));
+	json_object_set_new(o, "sampled_s",
+			    json_pack("[o, o]", json_seconds(f->peak_sample_ns), json_seconds(f->end_sample_ns)));
+	return o;
+}
+
+/* ---- JSON: phases -------------------------------------------------------------------------------------- */
+
+static void json_freed(const struct selection *v, json_t *all, const struct phase *p, const struct phase_track *t,
+		       const char *track)
+{
+	struct phase_freed f;
+	struct reclaimed host;
+	if (t->kind == MODEL_HEAP && p->visits == 1 &&
+	    reclaimed_host(v, p->process, (struct reclaimed_span){ t->peak_ns, t->peak_bytes, p->end_ns, t->end_bytes },
+			   &host))
+		json_object_set_new(all, track, reclaimed_json(&host));
+	if (!phase_freed(p, t, &f))
+		return;
+	json_t *o = json_object();
+	json_object_set_new(o, "bytes", json_bytes(f.freed));
+	json_object_set_new(o, "to_driver_bytes", json_integer(f.to_driver));
+	json_object_set_new(o, "in_pool_bytes", json_integer(f.in_pool));
+	json_object_set_new(all, track, o);
+}
+
+static json_t *json_phase(const struct selection *v, const struct phase *p)
+{
+	static const char *const sources[] = { "line", "mark", "nvtx", "mstx" };
+	json_t *o = json_object(), *peaks = json_object(), *kept = json_object(), *freed = json_object();
+	char name[64];
+	for (size_t k = 0; k < p->track_count; k++) {
+		const struct phase_track *t = &p->tracks[k];
+		timeline_track_name(v, p->process, t->kind, t->device, name, sizeof(name));
+		json_object_set_new(peaks, name, json_bytes(t->peak_bytes));
+		json_object_set_new(kept, name, json_integer(t->kept_bytes));
+		json_freed(v, freed, p, t, name);
+	}
+	json_object_set_new(o, "name", json_text(p->name));
+	json_object_set_new(o, "source", json_string(sources[p->source]));
+	json_object_set_new(o, "start_s", json_seconds(p->begin_ns));
+	json_object_set_new(o, "end_s", json_seconds(p->end_ns));
+	json_object_set_new(o, "pid", json_integer(p->process->pid));
+	json_object_set_new(o, "visits", json_bytes(p->visits));
+	json_object_set_new(o, "busy_s", json_seconds(p->busy_ns));
+	json_object_set_new(o, "peaks", peaks);
+	json_object_set_new(o, "kept_bytes", kept);
+	json_object_set_new(o, "freed_since_peak", freed);
+	return o;
+}
+
+void report_json_timeline(json_t *o, const struct selection *v, const struct timeline *c)
+{
+	json_t *list = json_array();
+	const struct phases *phases = timeline_phases(c);
+	for (size_t i = 0; i < phases_count(phases); i++)
+		if (selection_has(v, phases_get(phases, i)->process))
+			json_array_append_new(list, json_phase(v, phases_get(phases, i)));
+	json_object_set_new(o, "phases", list);
+	json_object_set_new(o, "steps", json_steps(v, c, timeline_main(c, v)));
+}
+
+/* ---- screen: growth ------------------------------------------------------------------------------------ */
+
+/* The track whose growth says most. */
+struct grown {
+	const struct step_list *list;
+	const struct step_track *track;
+	struct growth growth;
+	int rank;
+	double weight;
+};
+
+/* Where a pool's blocks were seen, what the driver gave it is not the program's growth: the pool keeps what it once
+ * had. */
+static bool has_pool(const struct step_list *p, uint32_t device)
+{
+	for (size_t k = 0; k < p->track_count; k++)
+		if (p->tracks[k].kind == MODEL_POOL && p->tracks[k].device == device &&
+		    step_high(&p->tracks[k], p->count - 1))
+			return true;
+	return false;
+}
+
+/* What only loads, or is little, is not called growth above a verdict that says so. */
+static bool is_ruled_out(const struct diagnosis *x, uint32_t device)
+{
+	const struct verdicts *v = &x->verdicts;
+	for (size_t i = 0; i < v->ruled_out_count; i++) {
+		const struct evidence_device *d = v->ruled_out[i].device;
+		if (verdict_has(v->ruled_out[i].kind, VERDICT_TELLS_GROWTH) &&
+		    (d ? d == &x->evidence.devices.items[device] : device == MODEL_NO_DEVICE))
+			return true;
+	}
+	return false;
+}
+
+/* There is less of a device than of the host. Its growth weighs as a part of what the process has of it; of the host's,
+ * which the processes share, one may have grown from nothing to hardly anything. */
+static void weigh(struct grown *g, double part)
+{
+	bool host = g->track->device == MODEL_NO_DEVICE;
+	g->rank = host ? 1 : g->track->kind == MODEL_POOL ? 3 : 2;
+	g->weight = host ? g->growth.bytes : part;
+}
+
+static const struct step_track *track_at(const struct step_list *p, const struct growth_place *place)
+{
+	for (size_t k = 0; p && p->count && k < p->track_count; k++)
+		if (p->tracks[k].kind == place->kind && p->tracks[k].device == place->device)
+			return &p->tracks[k];
+	return NULL;
+}
+
+static struct grown find_grown(const struct timeline *c, const struct diagnosis *x)
+{
+	struct grown best = { 0 };
+	for (size_t i = 0; i < x->findings.track_count; i++) {
+		const struct track_finding *found = &x->findings.tracks[i];
+		const struct step_list *p = timeline_step_list(c, found->place.process);
+		const struct step_track *t = track_at(p, &found->place);
+		if (found->growth.outlook != OUTLOOK_LEAKS || !t || is_ruled_out(x, t->device) ||
+		    (t->kind == MODEL_DEVICE && has_pool(p, t->device)))
+			continue;
+		struct grown g = { .list = p, .track = t, .growth = timeline_growth(p, t) };
+		g.growth = growth_is_steady(&g.growth) ? g.growth : found->growth.growth;
+		const double part = found->growth.growth.bytes / (double)found->bytes;
+		weigh(&g, part);
+		if (part > LEAST_PART && (g.rank > best.rank || (g.rank == best.rank && g.weight > best.weight)))
+			best = g;
+	}
+	return best;
+}
+
+enum { COLUMNS = 10, COLUMN = 9, ROW_NAME = 10 };
+
+/* How many places there is room for. */
+static size_t places(const struct step_list *p)
+{
+	size_t room = (size_t)(output_width() - ROW_NAME) / COLUMN, n = room < COLUMNS ? room : COLUMNS;
+	return p->count < n ? p->count : n;
+}
+
+static void print_row(const struct step_list *p, const struct step_track *t, point_of *point, const char *name,
+		      double unit)
+{
+	size_t n = places(p);
+	print("\n  %-8s", name);
+	for (size_t i = 0; i < n; i++) {
+		double value = (double)point(t, (i + 1) * p->count / n - 1) / unit;
+		print(" %8.*f", value < 10 ? 3 : value < 1000 ? 2 : 0, value);
+	}
+}
+
+/* High and low points at up to ten places. */
+static void print_places(const struct step_list *p, const struct step_track *t)
+{
+	size_t n = places(p);
+	double most = (double)step_high(t, p->count - 1);
+	bool gib = most >= 1073741824.0, mib = most >= 1048576.0;
+	double unit = gib ? 1073741824.0 : mib ? 1048576.0 : 1024.0;
+	int digits = p->source != LOOP_NONE ? 0 : step_x(p, p->count - 1) < 30 ? 2 : step_x(p, p->count - 1) < 300;
+	print("  %-8s", p->source == LOOP_NONE ? "second" : "step");
+	for (size_t i = 0; i < n; i++)
+		print(" %8.*f", digits, step_x(p, (i + 1) * p->count / n - 1));
+	print_row(p, t, step_high, gib ? "GiB high" : mib ? "MiB high" : "KiB high", unit);
+	print_row(p, t, step_low, "     low", unit);
+	print("\n");
+}
+
+/* The failure that ended it, if memory has ended. */
+static const struct model_oom *end_of(const struct selection *v, const struct grown *g)
+{
+	if (g->track->device == MODEL_NO_DEVICE)
+		return NULL;
+	const struct model_oom *o = diagnosis_failure(model_device(v->model, g->track->device));
+	return o && o->process == g->list->process->id ? o : NULL;
+}
+
+static double x_of(const struct step_list *p, uint64_t ns)
+{
+	if (p->source == LOOP_NONE)
+		return (double)(ns - p->process->start_ns) / 1e9;
+	for (size_t i = 0; i < p->count; i++)
+		if (ns <= p->steps[i].end_ns)
+			return (double)(p->steps[i].number + p->steps[i].count - 1);
+	const struct step *last = &p->steps[p->count - 1];
+	return (double)(last->number + last->count);
+}
+
+/* Frees the text. */
+static unsigned print_fact(const char *name, char *text)
+{
+	print("  %-10s", name);
+	unsigned lines = output_wrapped(text, 12, 2, output_width() - 12, NULL);
+	free(text);
+	return lines;
+}
+
+/* What could be known when half of it had run, beside what came. */
+static unsigned print_hindsight(const struct selection *v, const struct timeline *c, const struct grown *g,
+				const struct model_oom *o)
+{
+	struct step_list half = *g->list;
+	double limit, failed = x_of(g->list, o->at.ns);
+	const char *unit = half.source == LOOP_NONE ? "second" : "step";
+	half.count = (half.count + 1) / 2;
+	struct growth growth = timeline_growth(&half, g->track);
+	struct forecast f = owner_growth_forecast(c, v, &half, g->track, &growth, &limit);
+	if (!f.ever)
+		return print_fact("forecast", output_format("none half-way; it failed at %s %.0f", unit, failed));
+	char *when = forecast_text(f.x, f.low, f.high);
+	unsigned lines =
+		print_fact("forecast", output_format("half-way (%s %.0f): fails at %s; it failed at %s %.0f", unit,
+						     step_x(&half, half.count - 1), when ? when : "", unit, failed));
+	free(when);
+	return lines;
+}
+
+static unsigned print_forecast(const struct selection *v, const struct timeline *c, const struct grown *g)
+{
+	const struct model_oom *ended = end_of(v, g);
+	if (ended)
+		return print_hindsight(v, c, g, ended);
+
+	double limit, period = timeline_mean_period(g->list);
+	struct forecast f = owner_growth_forecast(c, v, g->list, g->track, &g->growth, &limit);
+	bool stepped = g->list->source != LOOP_NONE;
+	if (!f.ever)
+		return 0;
+	const struct step *last = &g->list->steps[g->list->count - 1];
+	double now = stepped ? (double)(last->number + last->count - 1) : 0;
+	double at_ns = stepped ? (double)last->end_ns + (f.x - now) * period * 1e9
+			       : (double)g->list->process->start_ns + f.x * 1e9;
+	if (at_ns <= model_end_ns(v->model))
+		return 0; /* it went on beyond that: what grew had stopped */
+	char *when = forecast_text(f.x, f.low, f.high);
+	unsigned lines = print_fact("forecast", output_format("memory ends at %s %s, %s", stepped ? "step" : "second",
+							      when ? when : "", DURATION((uint64_t)at_ns)));
+	free(when);
+	return lines;
+}
+
+static const char *period_text(char *text, size_t size, double seconds)
+{
+	snprintf(text, size, seconds < 0.1 ? "%.3g ms" : "%.3g s", seconds < 0.1 ? seconds * 1000 : seconds);
+	return text;
+}
+
+static unsigned print_growth(const struct report *r, const struct grown *g)
+{
+	const struct selection *v = r->selection;
+	const struct timeline *c = r->analysis.timeline;
+	const struct step_list *p = g->list;
+	const char *unit = p->source == LOOP_NONE ? "s" : "step";
+	char name[64], period[32];
+	timeline_track_name(v, p->process, g->track->kind, g->track->device, name, sizeof(name));
+	const bool marked = p->source == LOOP_MARKS || p->source == LOOP_NVTX || p->source == LOOP_MSTX;
+	char *of = output_format("GROWTH  %s of %u %s; ", g->track->kind == MODEL_MAP ? "mapped memory" : name,
+				 p->process->pid, p->process->name);
+	char *steps = p->source == LOOP_NONE ? strdup("no steps were found")
+					     : output_format("%s steps (%s each)", COUNT(p->total),
+							     period_text(period, sizeof(period), timeline_period(p)));
+	const char *how = p->source == LOOP_NONE ? "" : marked ? " as marked" : " found without marks";
+	print("\n");
+	output_first_line(STYLE_BAD,
+			  (char *[]){ output_format("%s%s%s", of ? of : "", steps ? steps : "", how),
+				      output_format("%s%s", of ? of : "", steps ? steps : "") },
+			  2);
+	free(of);
+	free(steps);
+	if (!r->brief)
+		print_places(p, g->track);
+	char *more = g->growth.kind == GROWTH_ACCELERATING
+			     ? output_format(", +%s/%s each 100", BYTES((uint64_t)(g->growth.acceleration * 100)), unit)
+			     : strdup("");
+	unsigned lines =
+		print_fact("shape", output_format("%s: %s/%s now (95 %%: +/- %s)%s", growth_name(g->growth.kind),
+						  BYTES((uint64_t)g->growth.rate), unit,
+						  BYTES((uint64_t)ceil(g->growth.rate_error)), more ? more : ""));
+	free(more);
+	return lines + (r->brief ? 2 : 5) + print_forecast(v, c, g);
+}
+
+/* ---- screen: what grows -------------------------------------------------------------------------------- */
+
+static size_t find_growing(const struct findings *f, const struct grown *g, const struct owner_finding **list)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < f->count; i++) {
+		const struct owner_finding *one = &f->list[i];
+		if (one->kind != (enum model_kind)g->track->kind || one->device != g->track->device ||
+		    one->growth.outlook != OUTLOOK_LEAKS || one->growth.process != g->list->process->id)
+			continue;
+		size_t at = count++;
+		for (; at > 0 && list[at - 1]->growth.growth.bytes < one->growth.growth.bytes; at--)
+			list[at] = list[at - 1];
+		list[at] = one;
+	}
+	return count;
+}
+
+static void print_owner(const struct owner_finding *g, double all)
+{
+	const struct owner_growth *t = &g->growth;
+	const char *unit = t->stepped ? "step" : "second";
+	char *text = owner_text(g->owner), *where = g->owner->frame ? frame_where(g->owner->frame) : NULL;
+	char *line = output_format("%3.0f %%  %s  %s", all > 0 ? 100 * t->growth.bytes / all : 0, text ? text : "",
+				   where ? where : "");
+	const int room = output_width() - BEHIND_OWNER;
+	char *fitted = line ? output_fit(line, room) : NULL;
+	print("  %s%*s %10s", fitted ? fitted : "", room - output_columns(fitted ? fitted : ""), "",
+	      BYTES((uint64_t)t->growth.bytes));
+	if (t->how == OWNER_GROWTH_MORE_BLOCKS)
+		print("  %.4g block%s more a %s, %s each", t->blocks_per_x, fabs(t->blocks_per_x - 1) < 1e-4 ? "" : "s",
+		      unit, BYTES((uint64_t)t->mean_block_bytes));
+	else if (t->how == OWNER_GROWTH_BIGGER_BLOCKS)
+		print("  bigger blocks");
+	print("\n");
+	free(fitted);
+	free(line);
+	free(text);
+	free(where);
+}
+
+static unsigned print_growing(const struct owner_finding **list, size_t count)
+{
+	double all = 0;
+	unsigned lines = 1;
+	for (size_t i = 0; i < count; i++)
+		all += list[i]->growth.growth.bytes;
+	print("%sWHAT GROWS%s (since %s %.0f)\n", output_begin(STYLE_HEAD), output_end(STYLE_HEAD),
+	      list[0]->growth.stepped ? "step" : "second", list[0]->growth.growth.since_x);
+	for (size_t i = 0; i < count && i < MOST_GROWING; i++, lines++)
+		print_owner(list[i], all);
+	size_t in_step = 0;
+	for (size_t i = 1; i < count; i++)
+		in_step += list[i]->growth.group == list[0]->growth.group;
+	if (count > MOST_GROWING || in_step) {
+		print("  %zu sites grow", count);
+		if (in_step)
+			print(", %zu of them at the same pace: one cause", in_step + 1);
+		print("\n");
+		lines++;
+	}
+	return lines;
+}
+
+unsigned report_print_growth(const struct report *r)
+{
+	const struct findings *f = &r->analysis.diagnosis->findings;
+	struct grown g = find_grown(r->analysis.timeline, r->analysis.diagnosis);
+	if (!g.list)
+		return 0;
+	unsigned lines = print_growth(r, &g);
+	const struct owner_finding **list = r->brief ? NULL : calloc(f->count + 1, sizeof(*list));
+	const size_t count = list ? find_growing(f, &g, list) : 0;
+	if (count)
+		lines += print_growing(list, count);
+	free(list);
+	return lines;
+}

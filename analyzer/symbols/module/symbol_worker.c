@@ -1,0 +1,557 @@
+#include "analyzer/symbols/module/symbol_worker.h"
+
+#include "analyzer/reader/files/file.h"
+#include "analyzer/reader/memory_bound.h"
+#include "analyzer/symbols/module/module_file.h"
+#include "analyzer/util/vec.h"
+#include "format/format.h"
+#include "format/varint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What reading one module may take: so much, more for each byte of the files that were opened for it, and for each
+ * address. Compressed debug sections grow three- to tenfold, and libdw's tables are as large as the sections. */
+#define MEMORY_LEAST   (256ull << 20)
+#define MEMORY_TIMES   16
+#define TIME_LEAST_NS  5000000000ull
+#define BYTES_A_SECOND (8ull << 20)
+#define ADDRESS_NS     1000000ull
+#define LOOK_US        10000 /* of processor time, between looks at what it takes */
+#define MOST_FAILURES  4     /* then the other modules are not read either */
+#define MOST_OPEN      16    /* files of modules that are kept open */
+#define MOST_ANSWER    (1u << 30)
+
+/* How the worker ends itself, as exit status. */
+enum end { END_MEMORY = 81, END_TIME };
+
+static const char changed[] = "changed while it was read";
+
+/* ---- the worker: what it takes ------------------------------------------------------------------------- */
+
+static struct {
+	bool on;  /* this process is the worker */
+	bool off; /* it works on no question */
+	int statm;
+	long page;
+	uint64_t before;   /* bytes of its own that it had */
+	uint64_t most;     /* all that it may have, whatever the files */
+	uint64_t memory;   /* it may have so much more than before */
+	uint64_t until_ns; /* of processor time */
+} limits;
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Memory that is no file's. */
+static uint64_t own_bytes(void)
+{
+	char text[128] = "";
+	unsigned long resident = 0, shared = 0;
+	if (pread(limits.statm, text, sizeof(text) - 1, 0) <= 0)
+		return 0;
+	char *at = strchr(text, ' ');
+	if (at) {
+		resident = strtoul(at, &at, 10);
+		shared = strtoul(at, NULL, 10);
+	}
+	return resident > shared ? (resident - shared) * (uint64_t)limits.page : 0;
+}
+
+/* Memory grows by computing only, so a timer of processor time sees all that matters. */
+static void check_limits(int signal)
+{
+	(void)signal;
+	int saved = errno;
+	if (limits.off)
+		return;
+	if (cpu_ns() > limits.until_ns)
+		_exit(END_TIME);
+	uint64_t own = own_bytes();
+	if (own > limits.before + (limits.memory < limits.most ? limits.memory : limits.most))
+		_exit(END_MEMORY);
+	errno = saved;
+}
+
+static void begin_limits(void)
+{
+	uint64_t most = UINT64_MAX;
+	limits.statm = openat(AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	limits.page = sysconf(_SC_PAGESIZE);
+	limits.before = own_bytes();
+	memory_bound_bytes(&most);
+	limits.most = most / 2;
+	limits.on = limits.off = true;
+	sigaction(SIGPROF, &(struct sigaction){ .sa_handler = check_limits, .sa_flags = SA_RESTART }, NULL);
+	setitimer(ITIMER_PROF, &(struct itimerval){ { 0, LOOK_US }, { 0, LOOK_US } }, NULL);
+}
+
+/* For a new question. Of modules that stay open from the last ones the memory counts further. */
+static void set_limits(size_t addresses, bool fresh)
+{
+	uint64_t own = own_bytes();
+	if (fresh) {
+		limits.before = own;
+		limits.memory = MEMORY_LEAST;
+	}
+	limits.until_ns = cpu_ns() + TIME_LEAST_NS + addresses * ADDRESS_NS;
+	limits.off = false;
+}
+
+/* A file was opened. What is sparse counts as far as it is there. */
+static void pay(uint64_t bytes)
+{
+	limits.memory += bytes * MEMORY_TIMES;
+	limits.until_ns += bytes * (1000000000u / BYTES_A_SECOND);
+}
+
+/* Stands in for the C library's open() and open64(), also when libdw calls it, which opens debug files, .dwo files and
+ * what a .gnu_debugaltlink names by itself: in the worker nothing is opened that is no regular file, nor waited for. */
+static int open_regular(const char *path, int flags, mode_t mode)
+{
+	struct stat st;
+	int fd = openat(AT_FDCWD, path, flags | (limits.on ? O_NONBLOCK | O_NOCTTY | O_CLOEXEC : 0), mode);
+	if (!limits.on || fd < 0)
+		return fd;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		pay(file_disk_bytes(fd, &st));
+		return fd;
+	}
+	close(fd);
+	errno = ENOENT;
+	return -1;
+}
+
+static mode_t mode_of(int flags, va_list arguments)
+{
+	return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(arguments, mode_t) : 0;
+}
+
+#define STAND_IN(own, name) \
+	int own(const char *path, int flags, ...) __asm__(name); \
+	__attribute__((visibility("default"))) int own(const char *path, int flags, ...) \
+	{ \
+		va_list arguments; \
+		va_start(arguments, flags); \
+		mode_t mode = mode_of(flags, arguments); \
+		va_end(arguments); \
+		return open_regular(path, flags, mode); \
+	}
+STAND_IN(symbol_worker_open, "open")
+STAND_IN(symbol_worker_open64, "open64")
+
+/* ---- the worker: questions ------------------------------------------------------------------------------ */
+
+/* Goes before a question, followed by path, build id and addresses. */
+struct head {
+	uint64_t seen_ns;
+	uint64_t count;
+	uint32_t path_bytes, build_id_bytes; /* with the NUL */
+	uint32_t more;
+	uint32_t reserved;
+};
+
+/* Goes before an answer, followed by varints: for each address the address, the number of frames, and for each of them
+ * three strings (their length and 1, their bytes; 0 = unknown) and line << 1 | inlined. */
+struct answer {
+	uint64_t bytes;
+	uint32_t state; /* enum symbol_state */
+	int status;     /* as waitpid() says it, of a worker that did not come to answer */
+};
+
+struct open_module {
+	struct module_file *file; /* NULL: free */
+	void *key;                /* path, NUL, build id */
+	size_t key_bytes;
+};
+
+struct worker {
+	FILE *in;
+	int out;
+	struct module_files *files;
+	struct open_module open[MOST_OPEN];
+	unsigned next; /* to be closed for another one */
+};
+
+static void get(struct worker *w, void *to, size_t n)
+{
+	if (n && fread(to, n, 1, w->in) != 1)
+		_exit(0); /* nobody asks any more */
+}
+
+static void *need(void *p)
+{
+	if (!p)
+		_exit(END_MEMORY);
+	return p;
+}
+
+static void *get_new(struct worker *w, size_t n)
+{
+	void *p = need(malloc(n + 1));
+	get(w, p, n);
+	return p;
+}
+
+static void send_number(FILE *to, uint64_t value)
+{
+	uint8_t varint[VARINT_MAX];
+	fwrite(varint, (size_t)(varint_put(varint, value) - varint), 1, to);
+}
+
+static void put_string(FILE *to, const char *text)
+{
+	size_t n = text ? strlen(text) : 0;
+	send_number(to, text ? n + 1 : 0);
+	fwrite(text ? text : "", n, 1, to);
+}
+
+static void put_place(FILE *to, struct module_file *file, uint64_t address)
+{
+	struct frame frames[MT_SYMBOLS_MAX_FRAMES];
+	size_t count = module_file_find(file, address, frames, MT_SYMBOLS_MAX_FRAMES);
+	send_number(to, address);
+	send_number(to, count);
+	for (size_t i = 0; i < count; i++) {
+		const struct frame *f = &frames[i];
+		put_string(to, f->function);
+		put_string(to, f->file);
+		put_string(to, f->language);
+		send_number(to, (uint64_t)f->line << 1 | f->inlined);
+	}
+}
+
+static void close_module(struct open_module *m)
+{
+	module_file_close(m->file);
+	free(m->key);
+	*m = (struct open_module){ 0 };
+}
+
+static struct open_module *find_open(struct worker *w, const void *key, size_t bytes)
+{
+	for (unsigned i = 0; i < MOST_OPEN; i++)
+		if (w->open[i].file && w->open[i].key_bytes == bytes && !memcmp(w->open[i].key, key, bytes))
+			return &w->open[i];
+	return NULL;
+}
+
+/* Takes the key. */
+static struct open_module *open_module(struct worker *w, void *key, size_t bytes, const struct module_id *id,
+				       enum symbol_state *state)
+{
+	struct module_file *file = module_file_open(w->files, id, state);
+	if (!file) {
+		free(key);
+		return NULL;
+	}
+	struct open_module *m = &w->open[w->next++ % MOST_OPEN];
+	close_module(m);
+	*m = (struct open_module){ file, key, bytes };
+	return m;
+}
+
+struct asked {
+	uint64_t address;
+	uint32_t unit;
+};
+
+static int by_unit(const void *a, const void *b)
+{
+	const struct asked *x = a, *y = b;
+	if (x->unit != y->unit)
+		return x->unit < y->unit ? -1 : 1;
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+/* Unit after unit, since each is read for its first address, and not all can be kept: the linker may have mixed their
+ * functions. The file is opened anew where too much was read. */
+static enum symbol_state look_up(struct worker *w, struct open_module *m, const struct module_id *id,
+				 struct asked *asked, size_t count, FILE *to)
+{
+	enum symbol_state state = SYMBOLS_READ;
+	for (size_t i = 0; i < count; i++)
+		asked[i].unit = module_file_unit(m->file, asked[i].address);
+	qsort(asked, count, sizeof(*asked), by_unit);
+	for (size_t i = 0; i < count; i++) {
+		put_place(to, m->file, asked[i].address);
+		if (i + 1 == count || asked[i + 1].unit == asked[i].unit || !module_file_is_large(m->file))
+			continue;
+		module_file_close(m->file);
+		m->file = module_file_open(w->files, id, &state);
+		if (!m->file)
+			return SYMBOLS_GIVEN_UP;
+	}
+	return module_file_is_unchanged(m->file) ? SYMBOLS_READ : SYMBOLS_GIVEN_UP;
+}
+
+static void send_all(int fd, const void *from, size_t n)
+{
+	for (const char *at = from; n;) {
+		ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0)
+			return; /* the other side is gone, and the next read says so */
+		at += sent;
+		n -= (size_t)sent;
+	}
+}
+
+static void answer(struct worker *w, enum symbol_state state, const char *text, size_t bytes)
+{
+	limits.off = true; /* not in the middle of it */
+	struct answer a = { .state = state, .bytes = state == SYMBOLS_READ ? bytes : 0 };
+	send_all(w->out, &a, sizeof(a));
+	send_all(w->out, text, a.bytes);
+}
+
+/* Names that were made stay, since those of other modules are often the same. */
+static void serve(struct worker *w)
+{
+	struct head h;
+	enum symbol_state state = SYMBOLS_READ;
+	char *text = NULL;
+	size_t bytes = 0;
+	get(w, &h, sizeof(h));
+	size_t key_bytes = (size_t)h.path_bytes + h.build_id_bytes;
+	char *key = get_new(w, key_bytes);
+	struct module_id id = {
+		.path = key, .build_id = key + h.path_bytes, .build_id_bytes = h.build_id_bytes, .seen_ns = h.seen_ns
+	};
+	struct asked *asked = need(calloc(h.count + 1, sizeof(*asked)));
+	for (size_t i = 0; i < h.count; i++)
+		get(w, &asked[i].address, sizeof(asked[i].address));
+	struct open_module *m = find_open(w, key, key_bytes);
+	set_limits(h.count, !m);
+	if (m)
+		free(key);
+	else
+		m = open_module(w, key, key_bytes, &id, &state);
+	id.path = m ? m->key : NULL;
+	id.build_id = m ? (char *)m->key + h.path_bytes : NULL;
+	FILE *to = need(open_memstream(&text, &bytes));
+	if (m)
+		state = look_up(w, m, &id, asked, h.count, to);
+	bool whole = !ferror(to);
+	if (fclose(to) || !whole)
+		_exit(END_MEMORY);
+	answer(w, state, text, bytes);
+	if (m && (!h.more || state != SYMBOLS_READ))
+		close_module(m);
+	free(text);
+	free(asked);
+}
+
+static void run_worker(int fd)
+{
+	struct worker w = { .in = fdopen(fd, "r"), .out = fd };
+	signal(SIGBUS, SIG_DFL);
+	setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+	begin_limits();
+	w.files = module_files_new();
+	if (!w.in || !w.files)
+		_exit(END_MEMORY);
+	for (;;)
+		serve(&w);
+}
+
+/* Has a worker at all times. What ends one is said in its place; it ends by itself when nobody asks any more. */
+static void keep_worker(int fd)
+{
+	int status = 0;
+	for (;;) {
+		pid_t pid = fork();
+		if (pid == 0)
+			run_worker(fd);
+		while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+		if (pid < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+			_exit(0);
+		struct answer a = { .state = SYMBOLS_GIVEN_UP, .status = status };
+		send_all(fd, &a, sizeof(a));
+	}
+}
+
+/* ---- who asks ------------------------------------------------------------------------------------------- */
+
+struct symbol_worker {
+	pid_t keeper; /* 0: none */
+	int fd;
+	unsigned failures;
+};
+
+struct symbol_worker *symbol_worker_new(void)
+{
+	return calloc(1, sizeof(struct symbol_worker));
+}
+
+bool symbol_worker_start(struct symbol_worker *w)
+{
+	int pair[2];
+	if (w->keeper)
+		return true;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return false;
+	w->keeper = fork();
+	if (w->keeper == 0) {
+		close(pair[0]);
+		keep_worker(pair[1]);
+	}
+	close(pair[1]);
+	if (w->keeper > 0) {
+		w->fd = pair[0];
+		return true;
+	}
+	w->keeper = 0;
+	close(pair[0]);
+	return false;
+}
+
+static void stop(struct symbol_worker *w)
+{
+	if (!w->keeper)
+		return;
+	shutdown(w->fd, SHUT_RDWR); /* a process that was started later has it, too */
+	close(w->fd);
+	while (waitpid(w->keeper, NULL, 0) < 0 && errno == EINTR)
+		;
+	w->keeper = 0;
+}
+
+void symbol_worker_free(struct symbol_worker *w)
+{
+	if (w)
+		stop(w);
+	free(w);
+}
+
+static const char *reason(int status)
+{
+	if (WIFEXITED(status) && WEXITSTATUS(status) == END_MEMORY)
+		return "would take too much memory";
+	if (WIFEXITED(status) && WEXITSTATUS(status) == END_TIME)
+		return "would take too long";
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS ? changed : "can't be read";
+}
+
+static bool receive(int fd, void *to, size_t n)
+{
+	for (char *at = to; n;) {
+		ssize_t got = read(fd, at, n);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		at += got;
+		n -= (size_t)got;
+	}
+	return true;
+}
+
+static void ask(int fd, const struct symbol_question *q)
+{
+	struct head h = { .seen_ns = q->id.seen_ns,
+			  .count = q->count,
+			  .path_bytes = (uint32_t)strlen(q->id.path) + 1,
+			  .build_id_bytes = (uint32_t)q->id.build_id_bytes,
+			  .more = q->more };
+	send_all(fd, &h, sizeof(h));
+	send_all(fd, q->id.path, h.path_bytes);
+	send_all(fd, q->id.build_id, h.build_id_bytes);
+	send_all(fd, q->addresses, q->count * sizeof(*q->addresses));
+}
+
+/* Puts the NUL behind it: the byte there was read before. */
+static const char *take_string(struct varint_in *in, uint8_t **end)
+{
+	uint64_t n = varint_get(in);
+	if (!n || n - 1 > (uint64_t)(in->end - in->at)) {
+		in->bad |= n != 0;
+		return NULL;
+	}
+	const char *text = (const char *)in->at;
+	in->at += n - 1;
+	*end = (uint8_t *)(uintptr_t)in->at;
+	return text;
+}
+
+static bool take_frame(struct varint_in *in, struct frame *f)
+{
+	uint8_t *ends[3] = { NULL, NULL, NULL };
+	*f = (struct frame){ .function = take_string(in, &ends[0]) };
+	f->file = take_string(in, &ends[1]);
+	f->language = take_string(in, &ends[2]);
+	uint64_t line = varint_get(in);
+	f->line = (uint32_t)(line >> 1);
+	f->inlined = line & 1;
+	for (unsigned i = 0; i < 3; i++)
+		if (ends[i])
+			*ends[i] = '\0';
+	return !in->bad;
+}
+
+/* The worker may have gone mad over a file: its answer is believed as far as it makes sense. */
+static bool take_answer(uint8_t *bytes, size_t count, symbol_worker_take *take, void *data)
+{
+	struct varint_in in = { bytes, bytes + count, 0 };
+	struct frame frames[MT_SYMBOLS_MAX_FRAMES];
+	while (in.at < in.end) {
+		uint64_t address = varint_get(&in), n = varint_get(&in);
+		if (in.bad || !n || n > MT_SYMBOLS_MAX_FRAMES)
+			return false;
+		for (uint64_t i = 0; i < n; i++)
+			if (!take_frame(&in, &frames[i]))
+				return false;
+		take(data, address, frames, n);
+	}
+	return true;
+}
+
+static bool get_answer(struct symbol_worker *w, struct answer *a, symbol_worker_take *take, void *data)
+{
+	if (!receive(w->fd, a, sizeof(*a)) || a->state > SYMBOLS_GIVEN_UP || a->bytes > MOST_ANSWER)
+		return false;
+	uint8_t *bytes = malloc(a->bytes + 1);
+	bool good = bytes && receive(w->fd, bytes, a->bytes) && take_answer(bytes, a->bytes, take, data);
+	free(bytes);
+	return good;
+}
+
+enum symbol_state symbol_worker_ask(struct symbol_worker *w, const struct symbol_question *q, symbol_worker_take *take,
+				    void *data, const char **why)
+{
+	struct answer a;
+	*why = "not read, others would take too much";
+	if (w->failures >= MOST_FAILURES)
+		return SYMBOLS_GIVEN_UP;
+	*why = "can't be read";
+	if (!symbol_worker_start(w))
+		return SYMBOLS_GIVEN_UP;
+	ask(w->fd, q);
+	if (!get_answer(w, &a, take, data)) {
+		w->failures++;
+		stop(w);
+		return SYMBOLS_GIVEN_UP;
+	}
+	w->failures += a.status != 0;
+	*why = a.status ? reason(a.status) : changed;
+	return a.state;
+}

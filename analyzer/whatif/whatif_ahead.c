@@ -1,0 +1,150 @@
+#include "analyzer/whatif/whatif_ahead.h"
+
+#include "analyzer/diagnosis/growth/leaks.h"
+#include "analyzer/analysis/analysis.h"
+#include "analyzer/util/error.h"
+#include "analyzer/util/minmax.h"
+#include "analyzer/util/vec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct whatif_ahead {
+	struct selection *v;
+	struct leaks leaks; /* has the timeline */
+	bool has_leaks;
+	struct analysis analysis; /* without it */
+};
+
+int whatif_ahead_new(struct whatif_ahead **out, struct selection *v, bool copies)
+{
+	const unsigned wants = copies ? ANALYSIS_HOST | ANALYSIS_DIAGNOSIS : 0;
+	struct whatif_ahead *w = *out = calloc(1, sizeof(*w));
+	struct analysis a;
+	if (!w)
+		return error_memory();
+	w->v = v;
+	int e = analysis_run(&a, v, ANALYSIS_TIMELINE | wants, NULL, NULL);
+	w->analysis = a;
+	if (e)
+		return e;
+	w->has_leaks = true;
+	w->analysis.timeline = NULL;
+	return leaks_init(&w->leaks, v, a.timeline, NULL,
+			  w->analysis.diagnosis ? &w->analysis.diagnosis->findings : NULL);
+}
+
+void whatif_ahead_free(struct whatif_ahead *w)
+{
+	if (!w)
+		return;
+	if (w->has_leaks)
+		leaks_fini(&w->leaks);
+	analysis_free(&w->analysis);
+	free(w);
+}
+
+/* ---- behind the end ---------------------------------------------------------------------------------------- */
+
+static uint32_t device_of(const struct whatif_ahead *w, const struct replay_track *t)
+{
+	for (uint32_t i = 0; t->device && i < model_devices(w->v->model); i++)
+		if (!strcmp(model_device(w->v->model, i)->uuid, t->device->uuid))
+			return i;
+	return MODEL_NO_DEVICE;
+}
+
+struct whatif_growth whatif_growth_of(const struct whatif_ahead *w, const struct replay_track *t,
+				      const struct replay_outcome *o)
+{
+	struct whatif_growth found = { .until = forecast_never };
+	const struct step_list *p = timeline_step_list(w->leaks.timeline, t->process->id);
+	const uint32_t device = device_of(w, t);
+	const uint64_t unusable = less(o->figures.most_reserved, o->figures.most_used);
+	for (size_t i = 0; p && device != MODEL_NO_DEVICE && i < p->track_count; i++) {
+		const struct step_track *track = &p->tracks[i];
+		if (track->kind != MODEL_POOL || track->device != device)
+			continue;
+		const struct growth g = timeline_growth(p, track);
+		found.grows = growth_is_steady(&g) && g.rate > 0;
+		found.stepped = p->source != LOOP_NONE;
+		found.rate = g.rate;
+		/* of what lies unused some will serve */
+		const struct forecast_room room = { .limit = (double)less(o->room, unusable / 2),
+						    .doubt = (double)unusable };
+		if (found.grows && o->room != UINT64_MAX)
+			found.until = owner_growth_forecast_to(p, track, &g, room);
+	}
+	return found;
+}
+
+/* ---- leaks ------------------------------------------------------------------------------------------------- */
+
+static int grew_more(const void *a, const void *b)
+{
+	const struct leak_group *x = a, *y = b;
+	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+static int add_stacks(struct whatif_ahead *w, const struct owner *o, uint32_t **stacks, size_t *count, size_t *room)
+{
+	for (size_t i = 0; i < o->stack_count; i++) {
+		int e = vec_reserve_raw(*stacks, *room, *count + 1);
+		if (e)
+			return e;
+		(*stacks)[(*count)++] = stacks_merged(w->v->stacks, o->stacks[i].stack);
+	}
+	return 0;
+}
+
+int whatif_leak(struct whatif_ahead *w, unsigned long number, uint32_t **stacks, size_t *count)
+{
+	const struct leaks *l = &w->leaks;
+	struct leak_group *groups = calloc(l->groups + 1ul, sizeof(*groups));
+	size_t found = 0, room = 0;
+	int e = groups ? 0 : error_memory();
+	for (unsigned group = 1; group <= l->groups && !e; group++)
+		if ((groups[found] = leaks_group(l, group, MODEL_POOL)).sites)
+			found++;
+	if (found)
+		qsort(groups, found, sizeof(*groups), grew_more);
+	if (!e && (number < 1 || number > found))
+		e = error_set(MT_EUSAGE, "--without", ERROR_NO_OFFSET, "leak:%lu: %zu leak%s in pools", number, found,
+			      found == 1 ? " is" : "s are");
+	const unsigned wanted = e ? 0 : groups[number - 1].most->owner_growth->group;
+	for (size_t i = 0; i < l->count && !e; i++)
+		if (l->list[i].kind == MODEL_POOL && leak_leaks(&l->list[i]) &&
+		    l->list[i].owner_growth->group == wanted)
+			e = add_stacks(w, l->list[i].owner, stacks, count, &room);
+	free(groups);
+	return e;
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------ */
+
+static bool is_on_device(const struct copy_set *s)
+{
+	return (s->space & 0xff) != 0xff;
+}
+
+int whatif_copies(struct whatif_ahead *w, uint32_t **calls, size_t *count)
+{
+	const struct copies *c = &w->analysis.diagnosis->copies;
+	size_t room = 0, sets = 0;
+	int e = 0;
+	for (size_t i = 0; i < c->count && !e; i++) {
+		const struct copy_set *s = &c->sets[i];
+		sets += is_on_device(s);
+		for (unsigned k = 0; is_on_device(s) && k < s->count && !e; k++) {
+			if (k == s->stays || s->owners[k].stack == s->owners[s->stays].stack)
+				continue;
+			e = vec_reserve_raw(*calls, room, *count + 1);
+			if (!e)
+				(*calls)[(*count)++] = s->owners[k].stack;
+		}
+	}
+	if (e || *count)
+		return e;
+	return error_set(MT_EUSAGE, "--without", ERROR_NO_OFFSET,
+			 sets ? "copies: all of them are made by the same call" : "copies: none are on a device");
+}
