@@ -37,6 +37,7 @@ COMMANDS = {
     "html": [["-o", "/dev/null"]],
     "peak": [[], ["--json"], ["-n", "all"], ["--at", "0.001"], ["--at", "oom"], ["--fit", "1M"], ["--fit", "1M", "--json"], *(["--by", by] for by in BYS)],
     "leaks": [[], ["--json"], ["--fail-over", "1K,1/s,1/step"], ["-n", "all"], *(["--by", by] for by in BYS)],
+    "holders": None,
     "frag": [[], ["--json"], ["--at", "oom"], ["--at", "end"], ["-n", "all"]],
     "whatif": [[], ["--json"], ["--device-memory", "1M"], ["--host", "glibc"], ["--host", "glibc", "--json"]],
     "timeline": [[], ["--json"], ["--csv"], *(["--by", by, form] for by in ("step", "phase") for form in ("-q", "--json", "--csv"))],
