@@ -50,7 +50,7 @@ struct record_options {
 		  NULL, \
 		  OPTION_FLAG, \
 		  offsetof(struct record_options, holders), \
-		  "note which object of Python holds the memory (memtrace holders)", \
+		  "note which object of Python keeps the memory", \
 		  0 }, \
 		{ "verbose", \
 		  'v', \
