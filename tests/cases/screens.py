@@ -30,8 +30,9 @@ NEEDS = {"demo": "torch", "spike": "pandas"}
 
 
 # What is true of each: only one that works on for a while without growing is healthy.
-SAYS = {"demo": "rose to its end", "cpp": "keep_line keeps more and more", "spike": "rose to its end", "healthy-c": "free_most only grew",
-        "healthy-python": "healthy: nothing goes on growing", "healthy-shell": "was seen too briefly to say whether it grows"}
+SHORT = "was seen too briefly to say whether it grows"
+SAYS = {"demo": "rose to its end", "cpp": "keep_line keeps more and more", "spike": SHORT, "healthy-c": "free_most only grew",
+        "healthy-python": "healthy: nothing goes on growing", "healthy-shell": SHORT}
 
 
 @functools.lru_cache(None)
