@@ -129,7 +129,7 @@ struct track {
 };
 
 /* Of a process, by the device's id in it. */
-/* The device of physical memory. */
+/* The device of physical memory, as long as the program has a reference to it. */
 struct physical {
 	uint64_t handle;
 	uint32_t device;
@@ -140,7 +140,8 @@ struct per_process {
 	struct track **tracks;
 	size_t room;
 	struct physical *physical;
-	/* ranges of no device so far: where no context is current, as on the default stream, who reserves names none */
+	/* ranges whose device is not known yet: a thread without a current context, as on the default stream, reserves
+	 * them without a device. Whatever is mapped there tells it */
 	struct driver_call *ranges;
 	size_t range_count, range_room;
 };
@@ -615,6 +616,15 @@ static int note_physical(struct per_process *of, uint64_t handle, uint32_t devic
 	return 0;
 }
 
+static void forget_physical(struct per_process *of, uint64_t handle)
+{
+	struct physical *one;
+	HASH_FIND(hh, of->physical, &handle, sizeof(handle), one);
+	if (one)
+		HASH_DEL(of->physical, one);
+	free(one);
+}
+
 static int add_range(struct track *t, uint64_t addr, uint64_t bytes)
 {
 	int e = add_span(t, addr, bytes);
@@ -678,6 +688,8 @@ static int note_driver(struct pass *pass, const struct process *p, const struct 
 		}
 		return x->class == MT_CLASS_DEVICE ? take_place(t, s->addr, s->size) : 0;
 	case MT_DEVICE_FREE:
+		if (x->class == MT_CLASS_PHYSICAL)
+			forget_physical(of, s->addr);
 		return x->class == MT_CLASS_DEVICE ? give_place(&pass->processes[p->id], CALL_GIVE, s->addr) : 0;
 	case MT_DEVICE_UNDO:
 		return x->class == MT_CLASS_DEVICE ? undo_give(t, s->addr) : 0;
