@@ -55,6 +55,7 @@ export function unpack(raw) {
     for (const key of ["allocated", "passing"]) lazily(track, `${key}Before`, () => sumsBefore(n, all, t[key]));
     data.tracks.push(track);
   });
+  lazily(data, "firstRange", () => firstRange(data));
   const tracks = new Map(data.tracks.map(t => [t.index, t]));
   for (const s of raw.stacks) {
     const stack = {
@@ -95,10 +96,10 @@ export function framePlace(data, f) {
 }
 
 // The window that ends at or behind a time.
-// The range that is looked at first, as windows (from, to]: from the loop's begin to the failure, or to the end of its
-// last whole step. What a program loads before and frees as it ends is no part of how it works. Without steps and
+// The range that is shown first, as windows (from, to]: from the begin of the loop to the failure, or to the end of the
+// last whole step. What a program loads before the loop and frees as it ends would hide what grew. Without steps and
 // failures it is the whole run.
-export function usualRange(data) {
+function firstRange(data) {
   const steps = (data.report.steps?.list ?? []).filter(s => !s.partial), oom = data.raw.moments.find(m => m.at === "oom");
   const to = oom ? windowAt(data, oom.at_s) : steps.length ? windowAt(data, steps.at(-1).end_s) : data.count - 1;
   const from = steps.length && steps[0].begin_s > data.times[0] ? windowAt(data, steps[0].begin_s) : -1;

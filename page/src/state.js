@@ -1,6 +1,6 @@
 // What is looked at: in the URL's hash, so that a link shows the same; and as the command line that prints it.
 import { word, seconds } from "./format.js";
-import { windowAt, usualRange } from "./data.js";
+import { windowAt } from "./data.js";
 
 const usual = { tab: "flame", track: "", at: "", from: "", to: "", mode: "alive", q: "", by: "", node: "", map: "", native: "" };
 const listeners = [];
@@ -60,9 +60,8 @@ export function secondsWord(s) {
 
 // Windows (from, to].
 export function range(data) {
-  if (state.from === "" && state.to === "") return usualRange(data);
-  const to = state.to === "" ? data.count - 1 : windowAt(data, Number(state.to));
-  const from = state.from === "" ? -1 : windowAt(data, Number(state.from));
+  const to = state.to === "" ? data.firstRange.to : windowAt(data, Number(state.to));
+  const from = state.from === "" ? data.firstRange.from : windowAt(data, Number(state.from));
   return from < to ? { from, to } : { from: to - 1, to };
 }
 
