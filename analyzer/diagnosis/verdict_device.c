@@ -4,7 +4,7 @@
  */
 #include "analyzer/diagnosis/growth/growth_matters.h"
 #include "analyzer/diagnosis/verdict_capacity.h"
-#include "analyzer/diagnosis/verdicts.h"
+#include "analyzer/diagnosis/verdict_rules_internal.h"
 #include "analyzer/timeline/forecast.h"
 #include "analyzer/timeline/outlook.h"
 #include "analyzer/util/output.h"
@@ -111,19 +111,6 @@ static bool would_do(const struct evidence_device *d, uint64_t bytes)
 {
 	struct balance b = balance_of(d);
 	return bytes >= notable(d) && bytes > 0 && bytes >= b.least_short;
-}
-
-static enum finding holds(struct verdict *out, const struct evidence *e, uint64_t bytes, double confidence)
-{
-	out->bytes = bytes;
-	out->confidence = confidence * (e->complete ? 1 : 0.8);
-	return FINDING_HOLDS;
-}
-
-static enum finding ruled_out(struct verdict *out, char *why)
-{
-	out->evidence = why;
-	return FINDING_RULED_OUT;
 }
 
 static enum finding unknown(struct verdict *out, char *what)
@@ -318,14 +305,7 @@ static enum finding say_fact(const struct evidence *e, const struct evidence_dev
 	if (!g || g->is_copy || g->bytes < notable(d))
 		return FINDING_NONE;
 	describe_growth(out, d, g, 1, false);
-	char *why = outlook_why_no_leak(how), *text = output_format("%s, %s", out->evidence, why ? why : "");
-	free(why);
-	free(out->evidence);
-	free(out->advice);
-	out->evidence = text;
-	out->advice = NULL;
-	out->sites[0] = g->site;
-	return holds(out, e, g->bytes, g->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.7);
+	return fact(out, e, g);
 }
 
 enum finding device_grows(const struct evidence *e, const struct evidence_device *d, struct verdict *out)

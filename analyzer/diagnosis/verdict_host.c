@@ -1,6 +1,6 @@
 /* The rules about the machine's own memory. */
 #include "analyzer/diagnosis/growth/growth_matters.h"
-#include "analyzer/diagnosis/verdicts.h"
+#include "analyzer/diagnosis/verdict_rules_internal.h"
 #include "analyzer/timeline/outlook.h"
 #include "analyzer/util/output.h"
 
@@ -39,19 +39,6 @@ static bool part_of(uint64_t bytes, double part, uint64_t of)
 static bool ended_badly(const struct evidence_host *h)
 {
 	return h->oom_kills > 0 || h->failed_bytes > 0;
-}
-
-static enum finding holds(struct verdict *out, const struct evidence *e, uint64_t bytes, double confidence)
-{
-	out->bytes = bytes;
-	out->confidence = e->complete ? confidence : confidence * 0.8;
-	return FINDING_HOLDS;
-}
-
-static enum finding ruled_out(struct verdict *out, char *why)
-{
-	out->evidence = why;
-	return FINDING_RULED_OUT;
 }
 
 /* Copies that nobody asked for are the part that can be had back. */
@@ -210,8 +197,8 @@ static char *why_no_leak(const struct evidence_growth *g)
 static char *why_not_growing(const struct evidence *e)
 {
 	const struct evidence_host *h = &e->host;
-	const bool copied =
-		evidence_or(h->copied, 0) > LEAST_KEPT; /* a better reason than what is stated as a fact anyhow */
+	/* then what goes on growing is stated as a fact, and the copies are the reason why it is no leak */
+	const bool copied = evidence_or(h->copied, 0) > LEAST_KEPT;
 	LIST_EACH (struct evidence_growth, g, h->growth)
 		if (evidence_is_leak(g) && kept_with(e, g))
 			return output_format("what grows on the heap (%s) belongs to what %s keeps on %s",
@@ -355,14 +342,7 @@ static enum finding say_fact(const struct evidence *e, enum outlook how, struct 
 	if (!g || !evidence_is_steady(g) || g->is_copy || !matters(e, g))
 		return FINDING_NONE;
 	describe_leak(out, g, memory_of(g), g->bytes);
-	char *why = outlook_why_no_leak(how), *text = output_format("%s, %s", out->evidence, why ? why : "");
-	free(why);
-	free(out->evidence);
-	free(out->advice);
-	out->evidence = text;
-	out->advice = NULL;
-	out->sites[0] = g->site;
-	return holds(out, e, g->bytes, g->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.7);
+	return fact(out, e, g);
 }
 
 enum finding host_grows(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
