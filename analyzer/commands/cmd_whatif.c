@@ -614,7 +614,7 @@ static int whatif(struct selection *v)
 			print_track(v, &replay, &replay.tracks[i], &q);
 	}
 	if (!e && !shown && !v->options->json)
-		print("no blocks of PyTorch's caching allocator in %s\nits heap on other mallocs: memtrace whatif --host\n",
+		print("no blocks of PyTorch's caching allocator in %s\nmemtrace whatif --host replays its heap on other mallocs\n",
 		      replay.folded || !q.complete ? "what is left of this trace" : "this trace");
 	if (!e && v->options->json) {
 		json_t *root = json_object();

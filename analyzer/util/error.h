@@ -26,7 +26,7 @@
 	X(MT_ECHECKSUM, 3, "has a block with a wrong checksum",  "copy it again, or use --force for the rest")    \
 	X(MT_ECHANGED,  3, "changed while it was being read",    "try again")                                     \
 	X(MT_ERUN,      3, "can't be run",                       "check the command")                             \
-	X(MT_EDENIED, 126, "can't be run",                       "check its permissions")                         \
+	X(MT_EDENIED, 126, "can't be run",                       "check the command, and its permissions")        \
 	X(MT_ENOPROGRAM, 127, "can't be run",                    "check the command, and PATH")                   \
 	X(MT_EREPLAY,   3, "can't be replayed",                  "docs/whatif.md says what can")                  \
 	X(MT_EOUTPUT,   3, "can't be written",                   "check the disk and the permissions")
