@@ -125,7 +125,8 @@ def complaints(words, path, terminal, other=None, cwd=None, fine=False):
     command = [mt.MEMTRACE, *words, *([other] if other else []), path]
     env = environment(LC_ALL="C" if terminal else "C.UTF-8")
     status, out, err = (on_terminal if terminal else in_pipes)(command, env, cwd)
-    found = [] if status in ((0, 1) if fine else (0, 1, 2, 3)) else ["status %d: %a" % (status, (out + err)[-300:])]
+    may = (127,) if words[:2] == ["run", "--"] else (0, 1) if fine else (0, 1, 2, 3)  # as a shell says that there is no such command
+    found = [] if status in may else ["status %d: %a" % (status, (out + err)[-300:])]
     own = "|".join([COLOURS, PROGRESS] + [LIVE] * (words[0] == "live")) if terminal else ""
     for what, output in (("stdout", out), ("stderr", err)):
         why = harmless(output, own)
