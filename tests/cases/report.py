@@ -282,7 +282,7 @@ def case_what_was_left_is_no_sum_at_one_moment():
     """Each process leaves something when it ends; together that may be more than there ever was, and is not called the end's."""
     host = tree().host
     screen = tree().tool("report").out
-    mt.check(re.search(r"^HOST MEMORY .* at their ends ", screen, re.M), screen)
+    mt.check(re.search(r"^HOST MEMORY .* at each end ", screen, re.M), screen)
     mt.equal(host["live_bytes"], sum(p["host"]["live_bytes"] for p in tree().processes), "live bytes")
     alone = mt.shimmed([mt.program("keeps"), "100"]).trace.settle().tool("report").out
     mt.check(re.search(r"^HOST MEMORY .* at end ", alone, re.M), alone)

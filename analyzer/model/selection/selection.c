@@ -102,7 +102,7 @@ const char *selection_end_title(const struct selection *v)
 			any |= v->kinds & 1u << kind && m->kind[kind].live_bytes;
 		left += any && selection_has(v, m->process);
 	}
-	return left > 1 ? "at their ends" : "at end";
+	return left > 1 ? "at each end" : "at end";
 }
 
 const char *exit_name(uint32_t kind)

@@ -96,7 +96,7 @@ char *owner_range(const struct owner *o);
 /* Without its folders. */
 const char *base_name(const char *path);
 
-/* What the sum of live memory over processes is called: "at end", or "at their ends" where several left some, each when
+/* What the sum of live memory over processes is called: "at end", or "at each end" where several left some, each when
  * it ended, so that the sum may be more than there was at any time. */
 const char *selection_end_title(const struct selection *v);
 
