@@ -3,6 +3,7 @@
 #include "analyzer/commands/trace_of_pid.h"
 #include "analyzer/live/live_follow.h"
 #include "analyzer/live/live_print.h"
+#include "analyzer/live/live_screen.h"
 #include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
@@ -69,97 +70,6 @@ struct watch {
 	int error; /* of a look */
 };
 
-/* ---- showing ------------------------------------------------------------------------------------------- */
-
-static void print_screen(const struct watch *w)
-{
-	const struct live *l = &w->live;
-	char *dir = output_tail(w->dir,
-				output_width() - (int)sizeof("memtrace live     running   reading   1,234,567 steps"));
-	print("\033[H\033[2J%smemtrace live%s  %s   %s%s", output_begin(STYLE_HEAD), output_end(STYLE_HEAD), dir,
-	      l->running ? "running" : "ended", l->modelled ? "" : "   reading");
-	free(dir);
-	if (l->steps)
-		print("   %s steps", COUNT(l->steps));
-	print("\n");
-	if (l->lost)
-		print("%sevents were lost: of the heap %s to %s are live%s\n", output_begin(STYLE_BAD),
-		      BYTES(l->heap_min), BYTES(l->heap), output_end(STYLE_BAD));
-	print("\n");
-	static const struct column columns[] = {
-		{ "PROCESS", RIGHT, false },  { "", LEFT, true },         { "heap", RIGHT, false },
-		{ "mapped", RIGHT, false },   { "pinned", RIGHT, false }, { "device", RIGHT, false },
-		{ "resident", RIGHT, false }, { "swap", RIGHT, false },
-	};
-	struct table *t = table_new(columns, 8, 0);
-	for (size_t i = 0; i < l->process_count; i++) {
-		const struct shown_process *p = &l->processes[i];
-		char *pid = output_format("%u", p->pid);
-		table_row(t, (const char *[]){ pid, p->name, BYTES(p->heap), BYTES(p->map), BYTES(p->pinned),
-					       BYTES(p->device), p->running ? BYTES(p->rss) : "ended",
-					       p->running ? BYTES(p->swap) : "" });
-		free(pid);
-	}
-	table_print(t);
-	if (l->process_all > l->process_count)
-		print("  and %zu that ended or are not shown\n", l->process_all - l->process_count);
-	print("\n");
-	for (size_t i = 0; i < l->gauge_count; i++) {
-		const struct gauge *g = &l->gauges[i];
-		int full = (int)(live_percent(g) / 2.5 + 0.5);
-		enum output_style style = live_percent(g) >= w->levels.first ? STYLE_BAD : STYLE_NONE;
-		char *name = output_cut(g->name, 24);
-		print("%s%-24s %10s of %10s %5.1f %%  ", output_begin(style), name, BYTES((uint64_t)g->used),
-		      BYTES((uint64_t)g->total), live_percent(g));
-		free(name);
-		for (int k = 0; k < 40; k++)
-			print("%s", k < full ? "#" : ".");
-		print("%s\n", output_end(style));
-	}
-	if (*l->growth)
-		print("\n%sGROWTH%s  %s\n", output_begin(STYLE_BAD), output_end(STYLE_BAD), l->growth);
-}
-
-static void print_line(const struct live *l)
-{
-	print("%.1f s  heap ", (double)l->age_ns / 1e9);
-	if (l->lost) /* events, frees among them */
-		print("%s to ", BYTES(l->heap_min));
-	print("%s  mapped %s", BYTES(l->heap), BYTES(l->map));
-	if (l->pinned)
-		print("  pinned %s", BYTES(l->pinned));
-	if (l->device)
-		print("  device %s", BYTES(l->device));
-	if (l->running) /* what has ended has none */
-		print("  resident %s  swap %s", BYTES(l->rss), BYTES(l->swap));
-	for (size_t i = 0; i < l->gauge_count; i++)
-		print("  %s %.1f %%", l->gauges[i].name, live_percent(&l->gauges[i]));
-	if (l->steps)
-		print("  %s steps", EXACT(l->steps));
-	if (*l->growth)
-		print("  %s", l->growth);
-	print("%s\n", l->running ? "" : "  ended");
-}
-
-/* Once for each level, and again only after it was below. */
-static void warn(struct watch *w)
-{
-	struct live *l = &w->live;
-	for (size_t i = 0; i < l->gauge_count; i++) {
-		struct gauge *g = &l->gauges[i];
-		int level = live_level(g, &w->levels);
-		if (level > g->warned && !w->options->common.json) {
-			print("%s%s: %s is %.1f %% full: %s of %s%s\n", output_begin(STYLE_BAD),
-			      level == 2 ? "ALERT" : "WARNING", g->name, live_percent(g), BYTES((uint64_t)g->used),
-			      BYTES((uint64_t)g->total), output_end(STYLE_BAD));
-			if (output_is_terminal())
-				print("\a");
-		}
-		w->alerted = w->alerted || level == 2;
-		g->warned = level;
-	}
-}
-
 /* Returns false after the last look. */
 static bool show(struct live *l, bool reading)
 {
@@ -167,10 +77,10 @@ static bool show(struct live *l, bool reading)
 	if (w->options->common.json && l->modelled)
 		w->error = live_print_json(l, &w->levels);
 	else if (output_is_terminal() && !w->options->common.json)
-		print_screen(w);
+		live_print_screen(l, w->dir, &w->levels);
 	else if (l->modelled && !w->options->common.json)
-		print_line(l);
-	warn(w);
+		live_print_line(l);
+	w->alerted |= live_warn(l, &w->levels, w->options->common.json);
 	print_flush();
 	if (w->error == 0 && w->options->openmetrics)
 		w->error = live_write_openmetrics(l, w->options->openmetrics);

@@ -1,0 +1,77 @@
+#include "analyzer/report/json/json.h"
+#include "analyzer/report/screen/peak_screen.h"
+
+#define DEFAULT_JSON_OWNERS 1000
+
+static json_t *json_moment(const struct moment *at)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "at_s", json_seconds(at->ns));
+	json_object_set_new(o, "bytes", json_bytes(at->sites->bytes));
+	json_object_set_new(o, "blocks", json_bytes(at->sites->blocks));
+	return o;
+}
+
+/* "devices": [{"name", "uuid", "device": {moment}, "pool": {moment}}]. */
+static void add_device_moment(json_t *devices, const struct moment *at)
+{
+	size_t last = json_array_size(devices);
+	json_t *o = last ? json_array_get(devices, last - 1) : NULL;
+	if (!o || json_integer_value(json_object_get(o, "index")) != at->device->index) {
+		o = json_object();
+		json_object_set_new(o, "index", json_integer(at->device->index));
+		json_object_set_new(o, "name", json_text(at->device->name));
+		json_object_set_new(o, "uuid", json_text(at->device->uuid));
+		json_array_append_new(devices, o);
+	}
+	json_object_set_new(o, kind_name(at->kind), json_moment(at));
+}
+
+/* What is left out of the list of sites. */
+struct left_out {
+	size_t total, count;
+	uint64_t bytes;
+};
+
+static void add_moment(struct selection *v, json_t *root, json_t *devices, json_t *sites, const struct moment *at,
+		       struct left_out *left)
+{
+	size_t most = selection_rows(v, DEFAULT_JSON_OWNERS);
+	if (at->device)
+		add_device_moment(devices, at);
+	else
+		json_object_set_new(root, at->kind == MODEL_HEAP ? "host" : kind_name(at->kind), json_moment(at));
+	for (size_t k = 0; k < at->sites->count && k < most; k++) {
+		json_t *site = json_owner(v->stacks, &at->sites->owners[k], at->kind, selection_flags(v->options));
+		json_object_set_new(site, "device", json_text(at->device ? at->device->name : NULL));
+		json_object_set_new(site, "uuid", json_text(at->device ? at->device->uuid : NULL));
+		json_array_append_new(sites, site);
+	}
+	left->total += at->sites->count;
+	for (size_t k = most; k < at->sites->count; k++) {
+		left->count++;
+		left->bytes += at->sites->owners[k].bytes;
+	}
+}
+
+int peak_print_json(struct selection *v, const struct moment *moments, size_t count)
+{
+	json_t *root = json_object(), *sites = json_array(), *devices = json_array();
+	struct left_out left = { 0 };
+	json_object_set_new(root, "version", json_integer(1));
+	json_object_set_new(root, "complete", json_boolean(reader_complete(v->reader)));
+	json_object_set_new(root, "at_s", json_seconds(count ? moments[0].ns : 0));
+	if (moment_is_time(&v->options->at))
+		json_object_set_new(root, "uncertain_bytes", json_bytes(model_fold(v->model).now_bytes));
+	if (moment_is_time(&v->options->at))
+		json_object_set_new(root, "uncertain_elsewhere_bytes",
+				    json_bytes(model_fold(v->model).now_other_bytes));
+	for (size_t i = 0; i < count; i++)
+		add_moment(v, root, devices, sites, &moments[i], &left);
+	json_object_set_new(root, "devices", devices);
+	json_object_set_new(root, "by", json_string(selection_by_name(v)));
+	json_object_set_new(root, "sites", sites);
+	json_set_left_out(root, "sites", left.total, left.count, left.bytes);
+	json_object_set_new(root, "unread_files", json_unread(v->stacks));
+	return json_print(root);
+}
