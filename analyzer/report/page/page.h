@@ -9,7 +9,7 @@
 #ifndef MT_REPORT_PAGE_PAGE_H
 #define MT_REPORT_PAGE_PAGE_H
 
-#include "analyzer/report/screen/diff.h"
+#include "analyzer/report/diff/diff.h"
 #include "analyzer/report/screen/report.h"
 
 enum { PAGE_MOST = 5 << 20, PAGE_MOST_DETAIL = 64 };

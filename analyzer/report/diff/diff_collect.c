@@ -1,12 +1,13 @@
-/* What one trace has of totals, devices, categories, processes, phases, steps, resident memory and sites. A part of
- * cmd_diff.c. */
-#include "analyzer/report/screen/diff.h"
+/* What one trace has of totals, devices, categories, processes, phases, steps, resident memory and sites; then in what
+ * order. */
+#include "analyzer/report/diff/diff.h"
 
 #include "analyzer/diagnosis/diagnosis.h"
 #include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -344,4 +345,28 @@ void diff_fini(struct diff *d)
 			selection_close(&d->side[side].selection);
 	}
 	free(d->sorted);
+}
+
+/* Sites and categories by what they changed, everything else as it came. */
+static int by_section(const void *a, const void *b)
+{
+	const struct item *const *x = a, *const *y = b;
+	if ((*x)->section != (*y)->section)
+		return (*x)->section < (*y)->section ? -1 : 1;
+	double p = fabs(diff_change(*x)), q = fabs(diff_change(*y));
+	if (diff_is_ranked((*x)->section) && p != q)
+		return p > q ? -1 : 1;
+	return ((*x)->order > (*y)->order) - ((*x)->order < (*y)->order);
+}
+
+int diff_sort(struct diff *d)
+{
+	size_t n = 0;
+	d->sorted = calloc(d->count + 1, sizeof(*d->sorted));
+	if (!d->sorted)
+		return error_memory();
+	for (struct item *i = d->items; i; i = i->hh.next)
+		d->sorted[n++] = i;
+	qsort(d->sorted, n, sizeof(*d->sorted), by_section);
+	return 0;
 }

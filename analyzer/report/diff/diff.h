@@ -4,14 +4,20 @@
  * order, phases by name, sites by the functions of their stacks (not by lines, which any change of a source file
  * shifts).
  */
-#ifndef MT_REPORT_SCREEN_DIFF_H
-#define MT_REPORT_SCREEN_DIFF_H
+#ifndef MT_REPORT_DIFF_DIFF_H
+#define MT_REPORT_DIFF_DIFF_H
 
 #include "analyzer/model/selection/selection.h"
 #include "analyzer/analysis/analysis.h"
+#include "analyzer/report/ci/ci.h"
 #include "analyzer/timeline/timeline.h"
 
+#include <jansson.h>
+#include <string.h>
 #include <uthash.h>
+
+#define DIFF_ROWS        10        /* that are shown without -n, on the screen and in CI */
+#define DIFF_LEAST_BYTES 1048576.0 /* smaller sums are not worth a percentage */
 
 /* X(section, its key in JSON, its title) */
 /* clang-format off */
@@ -66,5 +72,49 @@ struct diff {
 /* Reads the trace o->dirs[side] and adds its figures. 0 or -MT_E*; diff_fini() in either case. */
 int diff_take(struct diff *d, int side, const struct options *o);
 void diff_fini(struct diff *d);
+
+/* Makes `sorted`: sites and categories by what they changed, everything else as it came. 0 or -MT_E*. */
+int diff_sort(struct diff *d);
+
+static inline double diff_change(const struct item *i)
+{
+	return i->value[1] - i->value[0];
+}
+
+/* Sites and categories, which are ranked. */
+static inline bool diff_is_ranked(enum section section)
+{
+	return section == SITES || section == CATEGORIES_OF;
+}
+
+static inline bool diff_is_end(const struct item *i)
+{
+	return i->section == TOTALS && !strcmp(i->figure, "at end");
+}
+
+/* What follows is of a sorted one. */
+
+void diff_print(const struct diff *d);
+
+/* A new reference. */
+json_t *diff_json(const struct diff *d);
+
+/* "+1.5 GiB"; "+3.0 %", "x 12", "new". The caller frees them; NULL when there is no memory. */
+char *diff_change_text(const struct item *i);
+char *diff_percent_text(const struct item *i);
+
+struct diff_limits {
+	double percent, bytes; /* INFINITY = none */
+};
+
+/* "5%,100M"; NULL = no limits. 0 or -MT_E*. */
+int diff_limits_parse(struct diff_limits *limits, const char *text);
+
+/* Says what grew more than that, and keeps it for CI. Returns 1 if anything did, else 0. What may be more than allowed
+ * is no success: of BEFORE's live bytes those count that lost frees can't have made. */
+int diff_check_limits(const struct diff *d, const struct diff_limits *limits, struct ci *ci);
+
+/* For CI the sites that make it more, at their lines. */
+void diff_add_sites(struct diff *d, struct ci *ci);
 
 #endif
