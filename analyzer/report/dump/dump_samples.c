@@ -4,7 +4,7 @@
  *   sample MONO_NS KIND PID OTHER_PID ADDRESS TEXT TEXT2 FIELD VALUE ...     in bytes, nanoseconds, counts
  *   gone MONO_NS KIND PID OTHER_PID ADDRESS TEXT TEXT2
  */
-#include "analyzer/report/screen/dump_samples.h"
+#include "analyzer/report/dump/dump_samples.h"
 
 #include "analyzer/reader/samples.h"
 #include "analyzer/report/json/json.h"

@@ -1,6 +1,6 @@
 /* memtrace dump --samples. */
-#ifndef MT_REPORT_SCREEN_DUMP_SAMPLES_H
-#define MT_REPORT_SCREEN_DUMP_SAMPLES_H
+#ifndef MT_REPORT_DUMP_DUMP_SAMPLES_H
+#define MT_REPORT_DUMP_DUMP_SAMPLES_H
 
 #include "analyzer/reader/reader.h"
 
