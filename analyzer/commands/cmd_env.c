@@ -74,7 +74,7 @@ static const struct {
 	const char *name, *text;
 } launchers[] = {
 #define LAUNCHER(name, text) { #name, text },
-#include "analyzer/commands/launchers.def"
+#include "analyzer/help/launchers.def"
 #undef LAUNCHER
 };
 

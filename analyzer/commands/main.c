@@ -1,7 +1,7 @@
 /* The command line: picks the command, prints the one error line, chooses the exit status. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/manual.h"
-#include "analyzer/commands/version.h"
+#include "analyzer/help/manual.h"
+#include "analyzer/help/version.h"
 #include "analyzer/replay/heap/heap_child.h"
 #include "analyzer/replay/heap/heap_player.h"
 #include "analyzer/util/error.h"
@@ -63,7 +63,7 @@ static int diagnosis_words(void)
 		const char *words, *meaning;
 	} list[] = {
 #define WORD(words, meaning) { words, meaning },
-#include "analyzer/report/screen/glossary.def"
+#include "analyzer/help/glossary.def"
 #undef WORD
 	};
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {

@@ -1,4 +1,4 @@
-#include "analyzer/commands/version.h"
+#include "analyzer/help/version.h"
 #include "analyzer/util/print.h"
 #include "format/format.h"
 #include "format/version.h"

@@ -1,5 +1,5 @@
 /* Pages are written in man(7), which every man understands. */
-#include "analyzer/commands/manual.h"
+#include "analyzer/help/manual.h"
 #include "analyzer/util/print.h"
 #include "format/settings.h"
 #include "format/version.h"

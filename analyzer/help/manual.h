@@ -1,7 +1,7 @@
 /* Man pages and completions for shells, made from the tables that main and the option parser use, and printed by
  * memtrace help --man and --completion. `make install` puts them where they belong. */
-#ifndef MT_COMMANDS_MANUAL_H
-#define MT_COMMANDS_MANUAL_H
+#ifndef MT_HELP_MANUAL_H
+#define MT_HELP_MANUAL_H
 
 #include "analyzer/util/options.h"
 

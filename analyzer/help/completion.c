@@ -1,6 +1,6 @@
 /* What a shell completes: commands, their options, and the values of those that have a list. Everything else is a file,
  * or a trace directory. */
-#include "analyzer/commands/manual.h"
+#include "analyzer/help/manual.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/print.h"
 #include "analyzer/util/suggest.h"
@@ -38,7 +38,7 @@ static const char *values_of(const struct option_row *row, char out[VALUES])
 	}
 	if (!strcmp(row->name, "for")) {
 #define LAUNCHER(name, text) n += (size_t)snprintf(out + n, VALUES - n, "%s%s", n ? " " : "", #name);
-#include "analyzer/commands/launchers.def"
+#include "analyzer/help/launchers.def"
 #undef LAUNCHER
 	}
 	return out;
