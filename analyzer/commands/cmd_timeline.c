@@ -1,8 +1,8 @@
 /* memtrace timeline: live bytes over time, as bars, CSV or JSON. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/analysis/open.h"
-#include "analyzer/report/screen/timeline_rows.h"
-#include "analyzer/report/screen/timeline_screen.h"
+#include "analyzer/report/timeline/timeline_rows.h"
+#include "analyzer/report/timeline/timeline_screen.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 

@@ -2,7 +2,7 @@
  * their units are in the names of the columns. Frames of the stack stand outermost first with ';' between them, as in
  * folded stacks, so a ';' in a name becomes ':'. */
 #include "analyzer/report/export/export.h"
-#include "analyzer/report/screen/timeline_rows.h"
+#include "analyzer/report/timeline/timeline_rows.h"
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/print.h"

@@ -1,6 +1,6 @@
 /* memtrace timeline --by: a row for each step or phase, rather than for equal lengths of time. */
-#ifndef MT_REPORT_SCREEN_TIMELINE_ROWS_H
-#define MT_REPORT_SCREEN_TIMELINE_ROWS_H
+#ifndef MT_REPORT_TIMELINE_TIMELINE_ROWS_H
+#define MT_REPORT_TIMELINE_TIMELINE_ROWS_H
 
 #include "analyzer/model/selection/selection.h"
 

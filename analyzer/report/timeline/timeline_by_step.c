@@ -1,4 +1,4 @@
-#include "analyzer/report/screen/timeline_rows.h"
+#include "analyzer/report/timeline/timeline_rows.h"
 
 #include "analyzer/analysis/analysis.h"
 #include "analyzer/report/json/json.h"

@@ -1,7 +1,7 @@
 /* A plot of memory over time for a terminal: of the device that failed, else of the one with the most memory, else of
  * the heap; with failures marked, and phases below. */
-#ifndef MT_REPORT_SCREEN_TIMELINE_PLOT_H
-#define MT_REPORT_SCREEN_TIMELINE_PLOT_H
+#ifndef MT_REPORT_TIMELINE_TIMELINE_PLOT_H
+#define MT_REPORT_TIMELINE_TIMELINE_PLOT_H
 
 #include "analyzer/timeline/timeline.h"
 

@@ -1,7 +1,7 @@
 #include "analyzer/report/json/json.h"
 #include "analyzer/analysis/series_lines.h"
-#include "analyzer/report/screen/timeline_rows.h"
-#include "analyzer/report/screen/timeline_screen.h"
+#include "analyzer/report/timeline/timeline_rows.h"
+#include "analyzer/report/timeline/timeline_screen.h"
 #include "analyzer/util/print.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* memtrace timeline: live bytes over time of each process and of all, and what was sampled, as a chart, CSV or JSON. */
-#ifndef MT_REPORT_SCREEN_TIMELINE_SCREEN_H
-#define MT_REPORT_SCREEN_TIMELINE_SCREEN_H
+#ifndef MT_REPORT_TIMELINE_TIMELINE_SCREEN_H
+#define MT_REPORT_TIMELINE_TIMELINE_SCREEN_H
 
 #include "analyzer/model/selection/selection.h"
 #include "analyzer/timeline/sample_series.h"

@@ -1,6 +1,6 @@
-#include "analyzer/report/screen/timeline_screen.h"
+#include "analyzer/report/timeline/timeline_screen.h"
 #include "analyzer/analysis/series_lines.h"
-#include "analyzer/report/screen/timeline_plot.h"
+#include "analyzer/report/timeline/timeline_plot.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 

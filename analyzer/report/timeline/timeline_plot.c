@@ -1,4 +1,4 @@
-#include "analyzer/report/screen/timeline_plot.h"
+#include "analyzer/report/timeline/timeline_plot.h"
 
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
