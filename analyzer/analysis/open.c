@@ -174,20 +174,20 @@ enum edge { EDGE_BEGIN, EDGE_AT, EDGE_END };
  * */
 static int resolve_stretch(struct selection *v, const struct when *w, enum edge edge, uint64_t *ns)
 {
-	struct timeline *c;
+	struct timeline *timeline;
 	uint64_t begin = 0, peak = 0, end = 0;
-	int e = timeline_make(&c, v);
+	int e = timeline_make(&timeline, v);
 	if (e < 0)
 		return e;
 	if (w->kind == WHEN_STEP) {
-		e = timeline_step_time(c, v, w->number, w->text, &begin, &end);
+		e = timeline_step_time(timeline, v, w->number, w->text, &begin, &end);
 		peak = begin;
 	} else {
-		e = timeline_phase_time(c, v, w->text + sizeof("phase:") - 1, w->text, &begin, &peak, &end);
+		e = timeline_phase_time(timeline, v, w->text + sizeof("phase:") - 1, w->text, &begin, &peak, &end);
 	}
 	if (e == 0)
 		*ns = edge == EDGE_BEGIN ? begin : edge == EDGE_END ? end : peak;
-	timeline_free(c);
+	timeline_free(timeline);
 	return e;
 }
 

@@ -31,20 +31,20 @@ const struct option_spec cmd_timeline_spec = {
 	"Read: docs/timeline.md; docs/MARKS.md on steps and phases",
 };
 
-static int show(struct selection *v, const struct timeline *c, struct all_sample_series *sampled)
+static int show(struct selection *v, const struct timeline *timeline, struct all_sample_series *sampled)
 {
 	if (v->options->json)
 		return timeline_print_json(v, sampled);
 	if (v->options->csv)
 		timeline_print_csv(v, sampled);
-	else if (c)
-		timeline_print(v, c, sampled);
+	else if (timeline)
+		timeline_print(v, timeline, sampled);
 	else
 		timeline_print_chart(v, sampled);
 	return 0;
 }
 
-static int timeline(struct selection *v)
+static int run(struct selection *v)
 {
 	struct model_query q = MODEL_QUERY_ALL;
 	struct all_sample_series *sampled;
@@ -54,24 +54,24 @@ static int timeline(struct selection *v)
 		return timeline_by_step(v);
 	/* in a pipe it is the chart alone; phases, for the plot, take another pass */
 	const bool plots = output_is_terminal() && !v->options->json && !v->options->csv;
-	struct timeline *c = plots ? timeline_new() : NULL;
-	if (c)
-		timeline_attach(c, &q);
+	struct timeline *timeline = plots ? timeline_new() : NULL;
+	if (timeline)
+		timeline_attach(timeline, &q);
 	int e = selection_run(v, &q);
-	if (e >= 0 && c)
-		e = timeline_run(c, v);
+	if (e >= 0 && timeline)
+		e = timeline_run(timeline, v);
 	if (e >= 0)
 		e = sample_series_open(&sampled, v);
 	if (e >= 0) {
-		e = show(v, c, sampled);
+		e = show(v, timeline, sampled);
 		sample_series_close(sampled);
 	}
-	timeline_free(c);
+	timeline_free(timeline);
 	return e;
 }
 
 int cmd_timeline(int argc, char **argv)
 {
 	struct options o = { 0 };
-	return selection_command(&cmd_timeline_spec, &o, argc, argv, timeline);
+	return selection_command(&cmd_timeline_spec, &o, argc, argv, run);
 }

@@ -25,25 +25,25 @@ static void on_change(void *arg, const struct model_change *c)
 /* ---- categories -------------------------------------------------------------------------------------------- */
 
 /* Until when the loop may have been in a step that nothing ended. */
-static uint64_t still_running(const struct step_list *p)
+static uint64_t still_running(const struct step_list *steps)
 {
-	const struct step *last = &p->steps[p->count - 1];
+	const struct step *last = &steps->steps[steps->count - 1];
 	return last->end_ns + (uint64_t)(LONGEST_STEP * (double)(last->end_ns - last->begin_ns) / last->count);
 }
 
 /* When the step began that was running then; UINT64_MAX = it is not known. */
-static uint64_t running_step(const struct step_list *p, uint64_t moment)
+static uint64_t running_step(const struct step_list *steps, uint64_t moment)
 {
-	size_t low = 0, high = p->count;
+	size_t low = 0, high = steps->count;
 	while (low < high) {
 		size_t middle = (low + high) / 2;
-		if (p->steps[middle].begin_ns <= moment)
+		if (steps->steps[middle].begin_ns <= moment)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	const struct step *s = low ? &p->steps[low - 1] : NULL;
-	if (s && low == p->count && s->end_ns < moment)
+	const struct step *s = low ? &steps->steps[low - 1] : NULL;
+	if (s && low == steps->count && s->end_ns < moment)
 		return s->end_ns; /* the one that was never finished */
 	return s && s->count == 1 ? s->begin_ns : UINT64_MAX;
 }
@@ -51,17 +51,18 @@ static uint64_t running_step(const struct step_list *p, uint64_t moment)
 /* Seen from the moment, where the program or its optimizer says what a step is: other loops recur, too. */
 static enum lifetime lifetime_of(const struct diagnosis *x, const struct snapshot_block *b)
 {
-	const struct step_list *p =
+	const struct step_list *steps =
 		b->device == MODEL_NO_DEVICE ? NULL : timeline_step_list(x->timeline, b->process->id);
 	uint64_t moment = snapshot_device_ns(x->parts->snapshots, b->device);
-	if (!p || p->source == LOOP_NONE || p->source == LOOP_SITES || p->count < 2 || moment > still_running(p))
+	if (!steps || steps->source == LOOP_NONE || steps->source == LOOP_SITES || steps->count < 2 ||
+	    moment > still_running(steps))
 		return LIFETIME_UNKNOWN;
-	uint64_t running = running_step(p, moment);
-	if (b->ns < p->steps[0].begin_ns)
+	uint64_t running = running_step(steps, moment);
+	if (b->ns < steps->steps[0].begin_ns)
 		return LIFETIME_SETUP;
 	if (b->ns >= running)
 		return LIFETIME_STEP;
-	return b->ns < p->steps[0].end_ns ? LIFETIME_FIRST_STEP : LIFETIME_UNKNOWN;
+	return b->ns < steps->steps[0].end_ns ? LIFETIME_FIRST_STEP : LIFETIME_UNKNOWN;
 }
 
 static enum category category_of(struct diagnosis *x, const struct snapshot_block *b, uint32_t stack)
@@ -401,7 +402,7 @@ static int set_up(struct diagnosis *x)
 	return 0;
 }
 
-int diagnosis_new(struct diagnosis **out, const struct selection *v, struct timeline *c, struct host_memory *s,
+int diagnosis_new(struct diagnosis **out, const struct selection *v, struct timeline *timeline, struct host_memory *s,
 		  bool complete)
 {
 	struct diagnosis *x = calloc(1, sizeof(*x));
@@ -412,12 +413,12 @@ int diagnosis_new(struct diagnosis **out, const struct selection *v, struct time
 		return error_memory();
 	}
 	x->selection = v;
-	x->timeline = c;
+	x->timeline = timeline;
 	x->system = s;
 	x->complete = complete;
 	int e = set_up(x);
 	if (e == 0)
-		timeline_watch(c, on_event, on_change, x->parts->snapshots);
+		timeline_watch(timeline, on_event, on_change, x->parts->snapshots);
 	return e;
 }
 

@@ -14,7 +14,7 @@
 #include "analyzer/diagnosis/diagnosis_data.h"
 
 /* `complete`: nothing was lost while recording. Watches the timeline's second pass. */
-int diagnosis_new(struct diagnosis **out, const struct selection *v, struct timeline *c, struct host_memory *s,
+int diagnosis_new(struct diagnosis **out, const struct selection *v, struct timeline *timeline, struct host_memory *s,
 		  bool complete);
 
 int diagnosis_make(struct diagnosis *x);

@@ -37,26 +37,27 @@ static const char *site_of(struct diagnosis *x, const struct owner *o)
 
 /* Steps that nobody marked may be turns of a loop that reads a data set or moves a model: they free nothing, and then
  * the program goes on to other things. */
-static bool only_loads(const struct diagnosis *x, const struct step_list *p)
+static bool only_loads(const struct diagnosis *x, const struct step_list *steps)
 {
-	if (p->source != LOOP_SITES || p->thinned || !p->count)
+	if (steps->source != LOOP_SITES || steps->thinned || !steps->count)
 		return false;
-	const uint64_t begin = p->steps[0].begin_ns, end = p->steps[p->count - 1].end_ns;
+	const uint64_t begin = steps->steps[0].begin_ns, end = steps->steps[steps->count - 1].end_ns;
 	const struct cohort_clock k =
-		cohorts_clock(timeline_cohorts(x->timeline), p->process->id, MODEL_HEAP, MODEL_NO_DEVICE);
+		cohorts_clock(timeline_cohorts(x->timeline), steps->process->id, MODEL_HEAP, MODEL_NO_DEVICE);
 	double made = 0, kept = 0;
 	for (unsigned i = 0; i < k.count; i++)
 		if (k.begin_ns[i] >= begin && k.begin_ns[i] < end) {
 			made += k.made[i].bytes;
 			kept += k.kept[i].bytes;
 		}
-	return made - kept < LOADS * made && (double)less(p->process->end_ns, end) > GOES_ON * (double)(end - begin);
+	return made - kept < LOADS * made &&
+	       (double)less(steps->process->end_ns, end) > GOES_ON * (double)(end - begin);
 }
 
 /* Layers of one step recur, too. */
-static bool has_sure_steps(const struct step_list *p)
+static bool has_sure_steps(const struct step_list *steps)
 {
-	return timeline_steps_are_sure(p) || (p->source == LOOP_SITES && p->total >= SURE_STEPS);
+	return timeline_steps_are_sure(steps) || (steps->source == LOOP_SITES && steps->total >= SURE_STEPS);
 }
 
 static bool is_arena(const struct place *p, const struct owner *o)
@@ -281,19 +282,19 @@ static int add_growth(const struct place *p, const struct evidence_growth **item
 }
 
 /* Of one process, or of the one with the most to tell. */
-static const struct step_list *pace_on(const struct diagnosis *x, uint32_t device, uint32_t process,
+static const struct step_list *steps_on(const struct diagnosis *x, uint32_t device, uint32_t process,
 				       const struct step_track **track)
 {
 	const struct step_list *best = NULL;
 	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++) {
-		const struct step_list *p =
+		const struct step_list *steps =
 			process == UINT32_MAX || process == id ? timeline_step_list(x->timeline, id) : NULL;
-		for (size_t k = 0; p && k < p->track_count; k++)
-			if (p->tracks[k].device == device &&
-			    (device != MODEL_NO_DEVICE || p->tracks[k].kind == MODEL_HEAP) &&
-			    (!best || p->tracks[k].count > (*track)->count)) {
-				best = p;
-				*track = &p->tracks[k];
+		for (size_t k = 0; steps && k < steps->track_count; k++)
+			if (steps->tracks[k].device == device &&
+			    (device != MODEL_NO_DEVICE || steps->tracks[k].kind == MODEL_HEAP) &&
+			    (!best || steps->tracks[k].count > (*track)->count)) {
+				best = steps;
+				*track = &steps->tracks[k];
 			}
 	}
 	return best;
@@ -434,11 +435,11 @@ static int set_phases(struct diagnosis *x, struct evidence_device *e, uint32_t d
 /* ---- all --------------------------------------------------------------------------------------------------- */
 
 /* In steps that were over; of a few nothing can be said. */
-static uint64_t highest_before(const struct step_list *p, const struct step_track *t, uint64_t ns)
+static uint64_t highest_before(const struct step_list *steps, const struct step_track *t, uint64_t ns)
 {
 	uint64_t most = 0;
 	size_t i = 0;
-	for (; i < p->count && p->steps[i].end_ns < ns; i++)
+	for (; i < steps->count && steps->steps[i].end_ns < ns; i++)
 		most = step_high(t, i) > most ? step_high(t, i) : most;
 	return i > LEAST_STEPS ? most : EVIDENCE_UNKNOWN;
 }
@@ -453,7 +454,7 @@ int evidence_time_device(struct diagnosis *x, struct evidence_device *e, uint32_
 {
 	const struct step_track *track = NULL;
 	uint32_t whose = oom ? oom->process : UINT32_MAX;
-	const struct step_list *list = pace_on(x, device, whose, &track);
+	const struct step_list *list = steps_on(x, device, whose, &track);
 	struct place pool = { x, MODEL_POOL, device, whose }, memory = { x, MODEL_DEVICE, device, whose };
 	e->growth_known =
 		list && was_long_enough(x, list->process->id, e->pool.known ? MODEL_POOL : MODEL_DEVICE, device);

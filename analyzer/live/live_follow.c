@@ -172,25 +172,25 @@ static void take_samples(struct live *l)
 
 /* ---- growth -------------------------------------------------------------------------------------------- */
 
-static const struct step_track *track_of(const struct step_list *p, uint32_t kind, uint32_t device)
+static const struct step_track *track_of(const struct step_list *steps, uint32_t kind, uint32_t device)
 {
-	for (size_t k = 0; k < p->track_count; k++)
-		if (p->tracks[k].kind == kind && p->tracks[k].device == device)
-			return &p->tracks[k];
+	for (size_t k = 0; k < steps->track_count; k++)
+		if (steps->tracks[k].kind == kind && steps->tracks[k].device == device)
+			return &steps->tracks[k];
 	return NULL;
 }
 
 /* What is left now of what it is in, and of a pool what that has and does not use: all of it may be of use, or nothing.
  * */
-static struct forecast_room room_of(struct live *l, const struct model *m, const struct step_list *p,
+static struct forecast_room room_of(struct live *l, const struct model *m, const struct step_list *steps,
 				    const struct step_track *t)
 {
-	double high = (double)step_high(t, p->count - 1);
+	double high = (double)step_high(t, steps->count - 1);
 	uint64_t then;
 	if (t->device == MODEL_NO_DEVICE)
 		return (struct forecast_room){
 			.limit = high + fmin(fmin(left_of(l, "machine"), left_of(l, "control group")),
-					     process_limits_room(l->samples, p->process, l->age_ns, &then))
+					     process_limits_room(l->samples, steps->process, l->age_ns, &then))
 		};
 	const struct model_device *d = model_device(m, t->device);
 	struct forecast_room room = { .limit = high + left_of(l, *d->uuid ? d->uuid : d->name) };
@@ -210,19 +210,19 @@ static const char *how_it_goes(enum outlook o)
 
 /* What collectors free now and then may hide in a whole track what one place keeps. Of a process without devices, so
  * that it is on the host. */
-static void take_sites(struct live *l, const struct model *m, const struct step_list *p)
+static void take_sites(struct live *l, const struct model *m, const struct step_list *steps)
 {
 	struct owner_growth found;
-	for (size_t k = 0; k < p->track_count; k++)
-		if (p->tracks[k].device != MODEL_NO_DEVICE)
+	for (size_t k = 0; k < steps->track_count; k++)
+		if (steps->tracks[k].device != MODEL_NO_DEVICE)
 			return;
-	if (!live_sites_grow(&found, l->timeline, l->samples, m, p))
+	if (!live_sites_grow(&found, l->timeline, l->samples, m, steps))
 		return;
 	const struct growth g = found.growth;
 	l->growth_rate = g.rate;
-	l->growth_stepped = p->source != LOOP_NONE;
+	l->growth_stepped = steps->source != LOOP_NONE;
 	snprintf(l->growth, sizeof(l->growth), "one site on the host %s by %s a %s, %s", how_it_goes(found.outlook),
-		 BYTES((uint64_t)g.rate), p->source == LOOP_NONE ? "second" : "step", growth_name(g.kind));
+		 BYTES((uint64_t)g.rate), steps->source == LOOP_NONE ? "second" : "step", growth_name(g.kind));
 }
 
 /* If they have more than what grew. */
@@ -266,10 +266,11 @@ static unsigned join(const struct live *l, const struct model *m, struct growing
 	unsigned processes = 1;
 	const double one = most->growth.bytes;
 	for (unsigned id = 0; most->track->device == MODEL_NO_DEVICE && id < reader_processes(l->reader); id++) {
-		const struct step_list *p = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
-		if (!p || !p->count || p == most->list || (p->source == LOOP_NONE) != (most->list->source == LOOP_NONE))
+		const struct step_list *steps = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
+		if (!steps || !steps->count || steps == most->list ||
+		    (steps->source == LOOP_NONE) != (most->list->source == LOOP_NONE))
 			continue;
-		struct growing g = { .list = p, .track = track_of(p, most->track->kind, MODEL_NO_DEVICE) };
+		struct growing g = { .list = steps, .track = track_of(steps, most->track->kind, MODEL_NO_DEVICE) };
 		if (!g.track)
 			continue;
 		if (!goes_on(l, m, &g) || g.growth.bytes < one / ALIKE)
@@ -284,28 +285,28 @@ static unsigned join(const struct live *l, const struct model *m, struct growing
 /* `leaking`: bytes by which all that is on the host goes on growing. */
 static bool matters(struct live *l, const struct model *m, const struct growing *g, double leaking)
 {
-	const struct step_list *p = g->list;
-	struct growth_scale scale = growth_scale_of(m, p->process->host, l->samples);
+	const struct step_list *steps = g->list;
+	struct growth_scale scale = growth_scale_of(m, steps->process->host, l->samples);
 	scale.leaking = leaking;
 	return g->track->device != MODEL_NO_DEVICE || growth_matters(&scale, g->growth.bytes, false) ||
-	       owner_growth_forecast_to(p, g->track, &g->growth, room_of(l, m, p, g->track)).ever;
+	       owner_growth_forecast_to(steps, g->track, &g->growth, room_of(l, m, steps, g->track)).ever;
 }
 
 /* What memory ends at is of the one that grew most. */
 static void say_growth(struct live *l, const struct model *m, struct growing *g)
 {
 	const struct selection v = { .model = (struct model *)(uintptr_t)m };
-	const struct step_list *p = g->list;
-	const char *unit = p->source == LOOP_NONE ? "second" : "step";
-	struct forecast f = owner_growth_forecast_to(p, g->track, &g->growth, room_of(l, m, p, g->track));
+	const struct step_list *steps = g->list;
+	const char *unit = steps->source == LOOP_NONE ? "second" : "step";
+	struct forecast f = owner_growth_forecast_to(steps, g->track, &g->growth, room_of(l, m, steps, g->track));
 	const unsigned processes = join(l, m, g);
 	char *when = f.ever && processes == 1 ? forecast_text(f.x, f.low, f.high) : NULL, name[64], of[48] = "";
 	l->growth_rate = g->growth.rate;
-	l->growth_stepped = p->source != LOOP_NONE;
+	l->growth_stepped = steps->source != LOOP_NONE;
 	l->runs_out = when ? f.x : NAN;
 	if (processes > 1)
 		snprintf(of, sizeof(of), " in %u processes together", processes);
-	timeline_track_name(&v, p->process, g->track->kind, g->track->device, name, sizeof(name));
+	timeline_track_name(&v, steps->process, g->track->kind, g->track->device, name, sizeof(name));
 	snprintf(l->growth, sizeof(l->growth), "%s %s by %s a %s%s, %s%s%s%s%s", name, how_it_goes(g->outlook),
 		 BYTES((uint64_t)g->growth.rate), unit, of, growth_name(g->growth.kind),
 		 when ? "; memory ends at " : "", when ? unit : "", when ? " " : "", when ? when : "");
@@ -322,11 +323,11 @@ static void take_growth(struct live *l, const struct model *m)
 	timeline_doubt(l->timeline, m);
 	l->steps = 0;
 	for (unsigned id = 0; id < reader_processes(l->reader); id++) {
-		const struct step_list *p = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
-		if (p && p->source != LOOP_NONE && p->total > l->steps)
-			l->steps = p->total;
-		for (size_t k = 0; p && p->count && k < p->track_count; k++) {
-			struct growing g = { .list = p, .track = &p->tracks[k] };
+		const struct step_list *steps = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
+		if (steps && steps->source != LOOP_NONE && steps->total > l->steps)
+			l->steps = steps->total;
+		for (size_t k = 0; steps && steps->count && k < steps->track_count; k++) {
+			struct growing g = { .list = steps, .track = &steps->tracks[k] };
 			const bool goes = goes_on(l, m, &g);
 			unproven = fmax(unproven, g.growth.unproven);
 			if (!goes)
@@ -339,9 +340,9 @@ static void take_growth(struct live *l, const struct model *m)
 	if (grows)
 		say_growth(l, m, &most);
 	for (unsigned id = 0; !grows && !unproven && id < reader_processes(l->reader); id++) {
-		const struct step_list *p = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
-		if (p && p->count && !*l->growth)
-			take_sites(l, m, p);
+		const struct step_list *steps = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
+		if (steps && steps->count && !*l->growth)
+			take_sites(l, m, steps);
 	}
 	take_pile(l, m, grows ? most.growth.bytes : 0);
 	if (!*l->growth && unproven)
@@ -394,8 +395,9 @@ static bool is_doubtful(const struct live *l, const struct model *m)
 	if (model_events(m) < 2 * l->first_events || model_events(m) < LEAST_EVENTS)
 		return false;
 	for (unsigned id = 0; id < reader_processes(l->reader); id++) {
-		const struct step_list *p = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
-		if (p && p->process->state == PROCESS_RUNNING && (p->source == LOOP_NONE || p->source == LOOP_SITES))
+		const struct step_list *steps = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
+		if (steps && steps->process->state == PROCESS_RUNNING &&
+		    (steps->source == LOOP_NONE || steps->source == LOOP_SITES))
 			return true;
 	}
 	return false;

@@ -77,12 +77,12 @@ static bool is_first(const struct context *x, size_t i)
 	return true;
 }
 
-bool live_sites_grow(struct owner_growth *g, const struct timeline *c, const struct samples *samples,
-		     const struct model *m, const struct step_list *p)
+bool live_sites_grow(struct owner_growth *g, const struct timeline *timeline, const struct samples *samples,
+		     const struct model *m, const struct step_list *steps)
 {
-	struct context x = { .timeline = c, .samples = samples, .model = m, .list = p };
-	struct growth_scale scale = growth_scale_of(m, p->process->host, samples);
-	x.count = cohorts_largest(timeline_cohorts(c), p->process->id, x.sites, MOST);
+	struct context x = { .timeline = timeline, .samples = samples, .model = m, .list = steps };
+	struct growth_scale scale = growth_scale_of(m, steps->process->host, samples);
+	x.count = cohorts_largest(timeline_cohorts(timeline), steps->process->id, x.sites, MOST);
 	for (size_t i = 0; i < x.count; i++)
 		x.places[i] = place_of(&x, x.sites[i]);
 	*g = (struct owner_growth){ 0 };

@@ -185,10 +185,10 @@ static void put_losses(json_t *o, const struct reduction *r, const struct reduce
 
 static void put_steps(json_t *o, const struct reduction *r, const struct reduce_rank *k)
 {
-	const struct step_list *p = timeline_step_list(r->analysis.timeline, k->main->id);
-	bool steps = p && p->source != LOOP_NONE;
-	json_object_set_new(o, "steps", steps ? json_bytes(p->total) : json_null());
-	json_object_set_new(o, "step_s", steps ? json_real(timeline_period(p)) : json_null());
+	const struct step_list *step_list = timeline_step_list(r->analysis.timeline, k->main->id);
+	bool steps = step_list && step_list->source != LOOP_NONE;
+	json_object_set_new(o, "steps", steps ? json_bytes(step_list->total) : json_null());
+	json_object_set_new(o, "step_s", steps ? json_real(timeline_period(step_list)) : json_null());
 }
 
 /* ---- verdicts ---------------------------------------------------------------------------------------------------- */

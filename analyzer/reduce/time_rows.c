@@ -78,30 +78,30 @@ static void put_device(struct reduction *r, size_t rank, const struct model_devi
 	}
 }
 
-static void put_step(struct reduction *r, const struct step_list *p, size_t from, size_t end)
+static void put_step(struct reduction *r, const struct step_list *steps, size_t from, size_t end)
 {
 	uint64_t count = 0;
 	char name[64];
 	json_t *o = json_object(), *tracks = json_array(), *lows = json_array(), *highs = json_array();
 	for (size_t i = from; i < end; i++)
-		count += p->steps[i].count;
-	for (size_t t = 0; t < p->track_count; t++) {
-		const struct step_track *track = &p->tracks[t];
+		count += steps->steps[i].count;
+	for (size_t t = 0; t < steps->track_count; t++) {
+		const struct step_track *track = &steps->tracks[t];
 		uint64_t low = UINT64_MAX, high = 0;
 		for (size_t i = from; i < end; i++) {
 			low = step_low(track, i) < low ? step_low(track, i) : low;
 			high = step_high(track, i) > high ? step_high(track, i) : high;
 		}
-		timeline_track_name(r->selection, p->process, track->kind, track->device, name, sizeof(name));
+		timeline_track_name(r->selection, steps->process, track->kind, track->device, name, sizeof(name));
 		json_array_append_new(tracks, json_text(name));
 		json_array_append_new(lows, json_bytes(low));
 		json_array_append_new(highs, json_bytes(high));
 	}
-	json_object_set_new(o, "rank", json_rank(p->process->rank));
-	json_object_set_new(o, "number", json_bytes(p->steps[from].number));
+	json_object_set_new(o, "rank", json_rank(steps->process->rank));
+	json_object_set_new(o, "number", json_bytes(steps->steps[from].number));
 	json_object_set_new(o, "count", json_bytes(count));
-	json_object_set_new(o, "begin_ns", reduce_wall(r, p->steps[from].begin_ns));
-	json_object_set_new(o, "end_ns", reduce_wall(r, p->steps[end - 1].end_ns));
+	json_object_set_new(o, "begin_ns", reduce_wall(r, steps->steps[from].begin_ns));
+	json_object_set_new(o, "end_ns", reduce_wall(r, steps->steps[end - 1].end_ns));
 	json_object_set_new(o, "tracks", tracks);
 	json_object_set_new(o, "low", lows);
 	json_object_set_new(o, "high", highs);
@@ -110,12 +110,12 @@ static void put_step(struct reduction *r, const struct step_list *p, size_t from
 
 static void put_steps(struct reduction *r)
 {
-	const struct step_list *p = timeline_main(r->analysis.timeline, r->selection);
-	if (!p || p->source == LOOP_NONE || !p->count)
+	const struct step_list *steps = timeline_main(r->analysis.timeline, r->selection);
+	if (!steps || steps->source == LOOP_NONE || !steps->count)
 		return;
-	size_t each = (p->count + r->bounds.steps - 1) / r->bounds.steps;
-	for (size_t i = 0; i < p->count; i += each)
-		put_step(r, p, i, i + each < p->count ? i + each : p->count);
+	size_t each = (steps->count + r->bounds.steps - 1) / r->bounds.steps;
+	for (size_t i = 0; i < steps->count; i += each)
+		put_step(r, steps, i, i + each < steps->count ? i + each : steps->count);
 }
 
 void time_rows_put(struct reduction *r)

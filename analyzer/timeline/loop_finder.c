@@ -127,26 +127,26 @@ static void forget(struct watched *w)
 	w->line_count = w->line_room = w->at_room = 0;
 }
 
-void loop_finder_free(struct loop_finder *r)
+void loop_finder_free(struct loop_finder *finder)
 {
-	for (size_t i = 0; r && i < r->count; i++) {
-		forget(&r->watched[i]);
-		free(r->watched[i].loop.roles);
+	for (size_t i = 0; finder && i < finder->count; i++) {
+		forget(&finder->watched[i]);
+		free(finder->watched[i].loop.roles);
 	}
-	if (r)
-		free(r->watched);
-	free(r);
+	if (finder)
+		free(finder->watched);
+	free(finder);
 }
 
-static struct watched *watched_of(struct loop_finder *r, const struct process *p)
+static struct watched *watched_of(struct loop_finder *finder, const struct process *p)
 {
-	if (p->id >= r->count) {
-		if (vec_reserve(r->watched, r->room, p->id + 1ul))
+	if (p->id >= finder->count) {
+		if (vec_reserve(finder->watched, finder->room, p->id + 1ul))
 			return NULL;
-		r->count = p->id + 1ul;
+		finder->count = p->id + 1ul;
 	}
-	r->watched[p->id].process = p;
-	return &r->watched[p->id];
+	finder->watched[p->id].process = p;
+	return &finder->watched[p->id];
 }
 
 /* ---- names --------------------------------------------------------------------------------------------- */
@@ -363,11 +363,11 @@ static bool is_of_machine(const struct watched *w, uint32_t id)
 	return false;
 }
 
-void loop_finder_change(struct loop_finder *r, const struct model_change *c)
+void loop_finder_change(struct loop_finder *finder, const struct model_change *c)
 {
-	struct watched *w = c->process->id < r->count && r->watched[c->process->id].process
-				    ? &r->watched[c->process->id]
-				    : watched_of(r, c->process);
+	struct watched *w = c->process->id < finder->count && finder->watched[c->process->id].process
+				    ? &finder->watched[c->process->id]
+				    : watched_of(finder, c->process);
 	if (w && c->device != MODEL_NO_DEVICE && c->bytes)
 		*(c->bytes > 0 ? &w->traffic.made : &w->traffic.freed) += 1;
 	if (!w || c->bytes <= 0 || c->blocks <= 0 || c->site == UINT32_MAX)
@@ -403,19 +403,19 @@ void loop_finder_change(struct loop_finder *r, const struct model_change *c)
 }
 
 /* Allocations that are left out take their place in intervals. */
-void loop_finder_level(struct loop_finder *r, const struct model_level_change *l)
+void loop_finder_level(struct loop_finder *finder, const struct model_level_change *l)
 {
-	struct watched *w = watched_of(r, l->process);
+	struct watched *w = watched_of(finder, l->process);
 	if (w)
 		w->index += l->allocations;
 }
 
-void loop_finder_event(struct loop_finder *r, const struct process *p, const struct mt_event *slot)
+void loop_finder_event(struct loop_finder *finder, const struct process *p, const struct mt_event *slot)
 {
 	struct mt_ext_device ext;
 	if (slot->kind != MT_MARK)
 		return;
-	struct watched *w = watched_of(r, p);
+	struct watched *w = watched_of(finder, p);
 	memcpy(&ext, slot + 1, sizeof(ext));
 	if (!w)
 		return;
@@ -993,11 +993,11 @@ static void by_levels(struct watched *w)
 	free(lines.list);
 }
 
-const struct loop *loop_finder_loop(struct loop_finder *r, unsigned process)
+const struct loop *loop_finder_loop(struct loop_finder *finder, unsigned process)
 {
-	if (process >= r->count || !r->watched[process].process)
+	if (process >= finder->count || !finder->watched[process].process)
 		return NULL;
-	struct watched *w = &r->watched[process];
+	struct watched *w = &finder->watched[process];
 	if (w->settled)
 		return &w->loop;
 	w->settled = true;
@@ -1014,8 +1014,8 @@ const struct loop *loop_finder_loop(struct loop_finder *r, unsigned process)
 	return &w->loop;
 }
 
-void loop_finder_settle(struct loop_finder *r)
+void loop_finder_settle(struct loop_finder *finder)
 {
-	for (size_t i = 0; i < r->count; i++)
-		loop_finder_loop(r, (unsigned)i);
+	for (size_t i = 0; i < finder->count; i++)
+		loop_finder_loop(finder, (unsigned)i);
 }

@@ -51,18 +51,18 @@ struct loop {
 struct loop_finder;
 
 struct loop_finder *loop_finder_new(void); /* NULL when there is no memory */
-void loop_finder_free(struct loop_finder *r);
+void loop_finder_free(struct loop_finder *finder);
 
 /* To be called for every slot, change and level of the pass. */
-void loop_finder_event(struct loop_finder *r, const struct process *p, const struct mt_event *slot);
-void loop_finder_change(struct loop_finder *r, const struct model_change *c);
-void loop_finder_level(struct loop_finder *r, const struct model_level_change *l);
+void loop_finder_event(struct loop_finder *finder, const struct process *p, const struct mt_event *slot);
+void loop_finder_change(struct loop_finder *finder, const struct model_change *c);
+void loop_finder_level(struct loop_finder *finder, const struct model_level_change *l);
 
-/* After the pass: the loop of a process, borrowed from `r`. NULL: that process did nothing. */
-const struct loop *loop_finder_loop(struct loop_finder *r, unsigned process);
+/* After the pass: the loop of a process, borrowed from `finder`. NULL: that process did nothing. */
+const struct loop *loop_finder_loop(struct loop_finder *finder, unsigned process);
 
 /* Frees everything but the result. The processes of the first pass need not live any longer. */
-void loop_finder_settle(struct loop_finder *r);
+void loop_finder_settle(struct loop_finder *finder);
 
 /* Whether a range with this name is a step. */
 bool loop_finder_is_step_name(const char *name);

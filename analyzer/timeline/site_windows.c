@@ -528,9 +528,9 @@ static void on_change(void *arg, const struct model_change *c)
 		forget(w);
 }
 
-void site_windows_watch(struct site_windows *w, struct timeline *c)
+void site_windows_watch(struct site_windows *w, struct timeline *timeline)
 {
-	timeline_watch(c, on_event, on_change, w);
+	timeline_watch(timeline, on_event, on_change, w);
 }
 
 /* ---- behind the pass ----------------------------------------------------------------------------------------- */

@@ -47,11 +47,11 @@ struct steps {
 	size_t count, room;
 };
 
-struct steps *steps_new(struct loop_finder *r)
+struct steps *steps_new(struct loop_finder *finder)
 {
 	struct steps *s = calloc(1, sizeof(*s));
 	if (s)
-		s->finder = r;
+		s->finder = finder;
 	return s;
 }
 
@@ -509,25 +509,25 @@ static void finish_book(struct book *b)
 }
 
 /* Entries that are over by then. */
-static size_t entries_until(const struct step_list *p, uint64_t ns)
+static size_t entries_until(const struct step_list *steps, uint64_t ns)
 {
-	size_t n = p->count;
-	while (n > 1 && p->steps[n - 1].end_ns > ns)
+	size_t n = steps->count;
+	while (n > 1 && steps->steps[n - 1].end_ns > ns)
 		n--;
 	return n;
 }
 
 /* Of all its memory as much is freed as by who cleans up, and of no kind has it more than before. */
-static bool cleans_behind(const struct step_list *p, size_t entries)
+static bool cleans_behind(const struct step_list *steps, size_t entries)
 {
 	uint64_t had = 0, half = 0;
-	for (size_t k = 0; k < p->track_count; k++) {
-		const struct step_track *t = &p->tracks[k];
-		for (size_t i = entries; i < p->count; i++)
+	for (size_t k = 0; k < steps->track_count; k++) {
+		const struct step_track *t = &steps->tracks[k];
+		for (size_t i = entries; i < steps->count; i++)
 			if (step_low(t, i) > step_high(t, entries - 1))
 				return false;
 		had += step_low(t, entries - 1);
-		half += step_low(t, (entries + p->count - 1) / 2);
+		half += step_low(t, (entries + steps->count - 1) / 2);
 	}
 	return had && (double)less(had, half) >= CLEANS * (double)had;
 }
@@ -585,18 +585,18 @@ uint64_t steps_rise(const struct steps *s, unsigned process, uint32_t device, ui
 	return STEP_SHAPE_UNKNOWN;
 }
 
-double step_x(const struct step_list *p, size_t entry)
+double step_x(const struct step_list *steps, size_t entry)
 {
-	const struct step *s = &p->steps[entry];
-	if (p->source == LOOP_NONE)
-		return (double)(s->end_ns - p->process->start_ns) / 1e9;
+	const struct step *s = &steps->steps[entry];
+	if (steps->source == LOOP_NONE)
+		return (double)(s->end_ns - steps->process->start_ns) / 1e9;
 	return (double)s->number + (double)(s->count - 1) / 2;
 }
 
-size_t step_find(const struct step_list *p, uint64_t number)
+size_t step_find(const struct step_list *steps, uint64_t number)
 {
-	for (size_t i = 0; i < p->count; i++)
-		if (number >= p->steps[i].number && number < p->steps[i].number + p->steps[i].count)
+	for (size_t i = 0; i < steps->count; i++)
+		if (number >= steps->steps[i].number && number < steps->steps[i].number + steps->steps[i].count)
 			return i;
-	return p->count;
+	return steps->count;
 }

@@ -60,8 +60,8 @@ struct step_list {
 
 struct steps;
 
-/* `r` is that of the first pass and must outlive the result. */
-struct steps *steps_new(struct loop_finder *r);
+/* `finder` is that of the first pass and must outlive the result. */
+struct steps *steps_new(struct loop_finder *finder);
 void steps_free(struct steps *s);
 
 /* To be called for every slot (at its time in ns), change and level of the pass, and steps_finish() behind it, which
@@ -91,9 +91,9 @@ uint64_t step_low(const struct step_track *t, size_t entry);
 uint64_t step_high(const struct step_track *t, size_t entry);
 
 /* The entry's place on the axis that growth is told on: number of steps since the first, or seconds since the start. */
-double step_x(const struct step_list *p, size_t entry);
+double step_x(const struct step_list *steps, size_t entry);
 
 /* The entry that holds the step of this number, or p->count. */
-size_t step_find(const struct step_list *p, uint64_t number);
+size_t step_find(const struct step_list *steps, uint64_t number);
 
 #endif

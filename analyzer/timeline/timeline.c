@@ -33,51 +33,51 @@ struct timeline {
 
 struct timeline *timeline_new(void)
 {
-	struct timeline *c = calloc(1, sizeof(*c));
-	if (!c)
+	struct timeline *timeline = calloc(1, sizeof(*timeline));
+	if (!timeline)
 		return NULL;
-	c->finder = loop_finder_new();
-	c->phases = phases_new();
-	c->steps = c->finder ? steps_new(c->finder) : NULL;
-	c->cohorts = cohorts_new();
-	if (c->steps && c->phases && c->cohorts)
-		return c;
-	timeline_free(c);
+	timeline->finder = loop_finder_new();
+	timeline->phases = phases_new();
+	timeline->steps = timeline->finder ? steps_new(timeline->finder) : NULL;
+	timeline->cohorts = cohorts_new();
+	if (timeline->steps && timeline->phases && timeline->cohorts)
+		return timeline;
+	timeline_free(timeline);
 	return NULL;
 }
 
-void timeline_free(struct timeline *c)
+void timeline_free(struct timeline *timeline)
 {
-	if (!c)
+	if (!timeline)
 		return;
-	steps_free(c->steps);
-	cohorts_free(c->cohorts);
-	phases_free(c->phases);
-	loop_finder_free(c->finder);
-	samples_close(c->samples);
-	reader_close(c->reader);
-	reader_close(c->first);
-	free(c);
+	steps_free(timeline->steps);
+	cohorts_free(timeline->cohorts);
+	phases_free(timeline->phases);
+	loop_finder_free(timeline->finder);
+	samples_close(timeline->samples);
+	reader_close(timeline->reader);
+	reader_close(timeline->first);
+	free(timeline);
 }
 
 /* ---- passes -------------------------------------------------------------------------------------------- */
 
 static void first_event(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread)
 {
-	struct timeline *c = arg;
-	if (c->on_event)
-		c->on_event(c->arg, p, slot, ring, thread);
-	loop_finder_event(c->finder, p, slot);
+	struct timeline *timeline = arg;
+	if (timeline->on_event)
+		timeline->on_event(timeline->arg, p, slot, ring, thread);
+	loop_finder_event(timeline->finder, p, slot);
 }
 
 static void first_change(void *arg, const struct model_change *change)
 {
-	struct timeline *c = arg;
-	if (c->on_change)
-		c->on_change(c->arg, change);
-	loop_finder_change(c->finder, change);
-	cohorts_count(c->cohorts, change);
-	phases_first_change(c->phases, change);
+	struct timeline *timeline = arg;
+	if (timeline->on_change)
+		timeline->on_change(timeline->arg, change);
+	loop_finder_change(timeline->finder, change);
+	cohorts_count(timeline->cohorts, change);
+	phases_first_change(timeline->phases, change);
 }
 
 static void first_level(void *arg, const struct model_level_change *l)
@@ -85,73 +85,73 @@ static void first_level(void *arg, const struct model_level_change *l)
 	loop_finder_level(((struct timeline *)arg)->finder, l);
 }
 
-void timeline_attach(struct timeline *c, struct model_query *q)
+void timeline_attach(struct timeline *timeline, struct model_query *q)
 {
-	c->on_event = q->on_event;
-	c->on_change = q->on_change;
-	c->arg = q->arg;
+	timeline->on_event = q->on_event;
+	timeline->on_change = q->on_change;
+	timeline->arg = q->arg;
 	q->on_event = first_event;
 	q->on_change = first_change;
 	q->on_level = first_level;
-	q->arg = c;
+	q->arg = timeline;
 }
 
-void timeline_watch(struct timeline *c,
+void timeline_watch(struct timeline *timeline,
 		    void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
 				     uint32_t thread),
 		    void (*on_change)(void *arg, const struct model_change *c), void *arg)
 {
-	if (c->watcher_count < TIMELINE_WATCHERS)
-		c->watchers[c->watcher_count++] = (struct watcher){ on_event, on_change, arg };
+	if (timeline->watcher_count < TIMELINE_WATCHERS)
+		timeline->watchers[timeline->watcher_count++] = (struct watcher){ on_event, on_change, arg };
 }
 
 static void second_event(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
 			 uint32_t thread)
 {
-	struct timeline *c = arg;
-	for (unsigned i = 0; i < c->watcher_count; i++)
-		c->watchers[i].on_event(c->watchers[i].arg, p, slot, ring, thread);
-	steps_event(c->steps, p, slot, thread);
-	phases_event(c->phases, p, slot, thread);
+	struct timeline *timeline = arg;
+	for (unsigned i = 0; i < timeline->watcher_count; i++)
+		timeline->watchers[i].on_event(timeline->watchers[i].arg, p, slot, ring, thread);
+	steps_event(timeline->steps, p, slot, thread);
+	phases_event(timeline->phases, p, slot, thread);
 }
 
 static void second_change(void *arg, const struct model_change *change)
 {
-	struct timeline *c = arg;
-	for (unsigned i = 0; i < c->watcher_count; i++)
-		c->watchers[i].on_change(c->watchers[i].arg, change);
-	steps_change(c->steps, change);
-	const struct steps_now now = steps_now(c->steps, change->process->id);
-	cohorts_change(c->cohorts, change, now.begin_ns, now.before_ns);
-	phases_change(c->phases, change);
+	struct timeline *timeline = arg;
+	for (unsigned i = 0; i < timeline->watcher_count; i++)
+		timeline->watchers[i].on_change(timeline->watchers[i].arg, change);
+	steps_change(timeline->steps, change);
+	const struct steps_now now = steps_now(timeline->steps, change->process->id);
+	cohorts_change(timeline->cohorts, change, now.begin_ns, now.before_ns);
+	phases_change(timeline->phases, change);
 }
 
 static void second_level(void *arg, const struct model_level_change *l)
 {
-	struct timeline *c = arg;
-	steps_level(c->steps, l);
-	phases_level(c->phases, l);
+	struct timeline *timeline = arg;
+	steps_level(timeline->steps, l);
+	phases_level(timeline->phases, l);
 }
 
-static void attach_second(struct timeline *c, struct model_query *q, bool goes_on)
+static void attach_second(struct timeline *timeline, struct model_query *q, bool goes_on)
 {
-	loop_finder_settle(c->finder);
-	cohorts_begin(c->cohorts, goes_on);
+	loop_finder_settle(timeline->finder);
+	cohorts_begin(timeline->cohorts, goes_on);
 	q->on_event = second_event;
 	q->on_change = second_change;
 	q->on_level = second_level;
-	q->arg = c;
+	q->arg = timeline;
 }
 
-void timeline_attach_second(struct timeline *c, struct model_query *q)
+void timeline_attach_second(struct timeline *timeline, struct model_query *q)
 {
-	attach_second(c, q, true);
+	attach_second(timeline, q, true);
 }
 
-void timeline_finish(struct timeline *c)
+void timeline_finish(struct timeline *timeline)
 {
-	steps_finish(c->steps, c->cohorts);
-	phases_finish(c->phases);
+	steps_finish(timeline->steps, timeline->cohorts);
+	phases_finish(timeline->phases);
 }
 
 static struct model_query query_of(const struct selection *v)
@@ -166,188 +166,191 @@ static struct model_query query_of(const struct selection *v)
 }
 
 /* The second pass, with the readers' processes and the sites' numbers of the first. */
-static int run_again(struct timeline *c, const struct selection *v, const struct reader *reader,
+static int run_again(struct timeline *timeline, const struct selection *v, const struct reader *reader,
 		     const struct model *first)
 {
 	struct model *m;
 	struct model_query q = query_of(v);
-	attach_second(c, &q, false);
+	attach_second(timeline, &q, false);
 	q.numbers = first;
 	/* each process's decoded block was among what the model has kept; another thread's arena would not find it */
 #ifdef __GLIBC__
 	malloc_trim(0);
 #endif
-	int e = reader_open_again(&c->reader, reader);
+	int e = reader_open_again(&timeline->reader, reader);
 	if (e == 0)
-		e = model_run(&m, c->reader, &q);
+		e = model_run(&m, timeline->reader, &q);
 	output_progress_end();
 	if (e < 0)
 		return e;
 	model_free(m);
-	reader_release(c->reader);
-	timeline_finish(c);
-	timeline_doubt(c, first);
-	if (samples_open(&c->samples, c->reader) < 0)
-		c->samples = NULL; /* no figure but forecasts needs them, and whose business they are says so */
+	reader_release(timeline->reader);
+	timeline_finish(timeline);
+	timeline_doubt(timeline, first);
+	if (samples_open(&timeline->samples, timeline->reader) < 0)
+		timeline->samples = NULL; /* no figure but forecasts needs them, and whose business they are says so */
 	return 0;
 }
 
-void timeline_doubt(struct timeline *c, const struct model *m)
+void timeline_doubt(struct timeline *timeline, const struct model *m)
 {
-	steps_doubt(c->steps, m);
+	steps_doubt(timeline->steps, m);
 }
 
-int timeline_run(struct timeline *c, const struct selection *v)
+int timeline_run(struct timeline *timeline, const struct selection *v)
 {
-	return run_again(c, v, v->reader, v->model);
+	return run_again(timeline, v, v->reader, v->model);
 }
 
 int timeline_make(struct timeline **out, const struct selection *v)
 {
 	struct model_query q = query_of(v);
-	struct timeline *c = timeline_new();
+	struct timeline *timeline = timeline_new();
 	struct model *first = NULL;
 	*out = NULL;
-	if (!c)
+	if (!timeline)
 		return error_memory();
-	timeline_attach(c, &q);
-	int e = reader_open_again(&c->first, v->reader);
+	timeline_attach(timeline, &q);
+	int e = reader_open_again(&timeline->first, v->reader);
 	if (e == 0)
-		e = model_run(&first, c->first, &q);
+		e = model_run(&first, timeline->first, &q);
 	output_progress_end();
 	if (e == 0)
-		e = run_again(c, v, c->first, first);
+		e = run_again(timeline, v, timeline->first, first);
 	model_free(first);
 	if (e < 0) {
-		timeline_free(c);
+		timeline_free(timeline);
 		return e;
 	}
-	*out = c;
+	*out = timeline;
 	return 0;
 }
 
 /* ---- what was found ------------------------------------------------------------------------------------ */
 
-const struct step_list *timeline_step_list(const struct timeline *c, unsigned process)
+const struct step_list *timeline_step_list(const struct timeline *timeline, unsigned process)
 {
-	return steps_of(c->steps, process);
+	return steps_of(timeline->steps, process);
 }
-const struct phases *timeline_phases(const struct timeline *c)
+const struct phases *timeline_phases(const struct timeline *timeline)
 {
-	return c->phases;
+	return timeline->phases;
 }
-const struct steps *timeline_steps(const struct timeline *c)
+const struct steps *timeline_steps(const struct timeline *timeline)
 {
-	return c->steps;
+	return timeline->steps;
 }
-const struct samples *timeline_samples(const struct timeline *c)
+const struct samples *timeline_samples(const struct timeline *timeline)
 {
-	return c->samples;
+	return timeline->samples;
 }
-const struct cohorts *timeline_cohorts(const struct timeline *c)
+const struct cohorts *timeline_cohorts(const struct timeline *timeline)
 {
-	return c->cohorts;
+	return timeline->cohorts;
 }
 
-static uint64_t highest(const struct step_list *p)
+static uint64_t highest(const struct step_list *steps)
 {
 	uint64_t most = 0;
-	for (size_t k = 0; k < p->track_count; k++)
-		for (size_t i = 0; i < p->count; i++)
-			most = step_high(&p->tracks[k], i) > most ? step_high(&p->tracks[k], i) : most;
+	for (size_t k = 0; k < steps->track_count; k++)
+		for (size_t i = 0; i < steps->count; i++)
+			most = step_high(&steps->tracks[k], i) > most ? step_high(&steps->tracks[k], i) : most;
 	return most;
 }
 
-const struct step_list *timeline_main(const struct timeline *c, const struct selection *v)
+const struct step_list *timeline_main(const struct timeline *timeline, const struct selection *v)
 {
 	const struct step_list *best = NULL;
 	uint64_t most = 0;
 	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-		const struct step_list *p = timeline_step_list(c, id);
-		if (!p || p->source == LOOP_NONE || !p->count || !selection_has(v, reader_process(v->reader, id)))
+		const struct step_list *steps = timeline_step_list(timeline, id);
+		if (!steps || steps->source == LOOP_NONE || !steps->count ||
+		    !selection_has(v, reader_process(v->reader, id)))
 			continue;
-		uint64_t high = highest(p);
-		if (best && (p->source > best->source || (p->source == best->source && high <= most)))
+		uint64_t high = highest(steps);
+		if (best && (steps->source > best->source || (steps->source == best->source && high <= most)))
 			continue;
-		best = p;
+		best = steps;
 		most = high;
 	}
 	return best;
 }
 
-size_t timeline_points(const struct step_list *p, const struct step_track *t, double *x, double *low, double *high)
+size_t timeline_points(const struct step_list *steps, const struct step_track *t, double *x, double *low, double *high)
 {
-	size_t n = p->count;
-	if (n && (p->source == LOOP_NONE || p->steps[n - 1].partial))
+	size_t n = steps->count;
+	if (n && (steps->source == LOOP_NONE || steps->steps[n - 1].partial))
 		n--;
 	for (size_t i = 0; i < n; i++) {
-		x[i] = step_x(p, i);
+		x[i] = step_x(steps, i);
 		low[i] = (double)step_low(t, i);
 		high[i] = (double)step_high(t, i);
 	}
 	return n;
 }
 
-bool timeline_steps_are_sure(const struct step_list *p)
+bool timeline_steps_are_sure(const struct step_list *steps)
 {
-	return p->source == LOOP_MARKS || p->source == LOOP_NVTX || p->source == LOOP_MSTX ||
-	       p->source == LOOP_OPTIMIZER || p->whole;
+	return steps->source == LOOP_MARKS || steps->source == LOOP_NVTX || steps->source == LOOP_MSTX ||
+	       steps->source == LOOP_OPTIMIZER || steps->whole;
 }
 
-struct growth timeline_growth(const struct step_list *p, const struct step_track *t)
+struct growth timeline_growth(const struct step_list *steps, const struct step_track *t)
 {
-	double *points = calloc(3 * p->count + 1, sizeof(*points));
-	double *x = points, *low = points + p->count, *high = low + p->count;
-	struct growth g = growth_of(x, low, points ? timeline_points(p, t, x, low, high) : 0);
+	double *points = calloc(3 * steps->count + 1, sizeof(*points));
+	double *x = points, *low = points + steps->count, *high = low + steps->count;
+	struct growth g = growth_of(x, low, points ? timeline_points(steps, t, x, low, high) : 0);
 	free(points);
 	growth_doubt(&g, t->doubt);
 	return g;
 }
 
-double timeline_amplitude(const struct step_list *p, const struct step_track *t)
+double timeline_amplitude(const struct step_list *steps, const struct step_track *t)
 {
 	enum { LATEST = 64 };
 	double rises[LATEST];
 	size_t n = 0;
-	for (size_t i = p->count; i-- > 0 && n < LATEST;)
-		if (!p->steps[i].partial && p->steps[i].rare * 2 <= p->steps[i].count)
+	for (size_t i = steps->count; i-- > 0 && n < LATEST;)
+		if (!steps->steps[i].partial && steps->steps[i].rare * 2 <= steps->steps[i].count)
 			rises[n++] = (double)(step_high(t, i) - step_low(t, i));
 	return median_of(rises, n);
 }
 
-double timeline_period(const struct step_list *p)
+double timeline_period(const struct step_list *steps)
 {
 	size_t n = 0;
-	double *lengths = calloc(p->count + 1, sizeof(*lengths)), period = 0;
-	for (size_t i = 0; lengths && p->source != LOOP_NONE && i < p->count; i++)
-		if (!p->steps[i].partial)
-			lengths[n++] = (double)(p->steps[i].end_ns - p->steps[i].begin_ns) / 1e9 / p->steps[i].count;
+	double *lengths = calloc(steps->count + 1, sizeof(*lengths)), period = 0;
+	for (size_t i = 0; lengths && steps->source != LOOP_NONE && i < steps->count; i++)
+		if (!steps->steps[i].partial)
+			lengths[n++] = (double)(steps->steps[i].end_ns - steps->steps[i].begin_ns) / 1e9 /
+				       steps->steps[i].count;
 	if (lengths)
 		period = median_of(lengths, n);
 	free(lengths);
 	return period;
 }
 
-double timeline_mean_period(const struct step_list *p)
+double timeline_mean_period(const struct step_list *steps)
 {
-	if (p->source == LOOP_NONE || !p->count || !p->total)
+	if (steps->source == LOOP_NONE || !steps->count || !steps->total)
 		return 0;
-	return (double)less(p->steps[p->count - 1].end_ns, p->steps[0].begin_ns) / 1e9 / (double)p->total;
+	return (double)less(steps->steps[steps->count - 1].end_ns, steps->steps[0].begin_ns) / 1e9 /
+	       (double)steps->total;
 }
 
-int timeline_step_time(const struct timeline *c, const struct selection *v, uint64_t number, const char *text,
+int timeline_step_time(const struct timeline *timeline, const struct selection *v, uint64_t number, const char *text,
 		       uint64_t *begin, uint64_t *end)
 {
-	const struct step_list *p = timeline_main(c, v);
-	size_t i = p ? step_find(p, number) : 0;
-	if (!p)
+	const struct step_list *steps = timeline_main(timeline, v);
+	size_t i = steps ? step_find(steps, number) : 0;
+	if (!steps)
 		return error_set(MT_EUSAGE, text, ERROR_NO_OFFSET, "no steps were found in this trace");
-	if (i == p->count)
+	if (i == steps->count)
 		return error_set(MT_EUSAGE, text, ERROR_NO_OFFSET, "this trace has steps %llu to %llu",
-				 (unsigned long long)p->steps[0].number,
-				 (unsigned long long)(p->steps[p->count - 1].number + p->steps[p->count - 1].count -
-						      1));
-	const struct step *s = &p->steps[i];
+				 (unsigned long long)steps->steps[0].number,
+				 (unsigned long long)(steps->steps[steps->count - 1].number +
+						      steps->steps[steps->count - 1].count - 1));
+	const struct step *s = &steps->steps[i];
 	double length = (double)(s->end_ns - s->begin_ns) / s->count;
 	*begin = s->begin_ns + (uint64_t)(length * (double)(number - s->number));
 	*end = number - s->number + 1 == s->count ? s->end_ns : *begin + (uint64_t)length;
@@ -368,15 +371,15 @@ static const struct phase_track *greatest(const struct phase *p)
 }
 
 /* Of several visits: from the first to the last, and the peak of all. */
-int timeline_phase_time(const struct timeline *c, const struct selection *v, const char *name, const char *text,
+int timeline_phase_time(const struct timeline *timeline, const struct selection *v, const char *name, const char *text,
 			uint64_t *begin, uint64_t *peak, uint64_t *end)
 {
 	uint64_t most = 0;
-	size_t first = phases_find(c->phases, name, 0);
+	size_t first = phases_find(timeline->phases, name, 0);
 	*begin = UINT64_MAX;
 	*end = *peak = 0;
-	for (size_t i = first; i < phases_count(c->phases); i++) {
-		const struct phase *p = phases_get(c->phases, i), *found = phases_get(c->phases, first);
+	for (size_t i = first; i < phases_count(timeline->phases); i++) {
+		const struct phase *p = phases_get(timeline->phases, i), *found = phases_get(timeline->phases, first);
 		const struct phase_track *t = greatest(p);
 		if (strcmp(p->name, found->name) || p->process->id != found->process->id ||
 		    !selection_has(v, p->process))

@@ -58,22 +58,22 @@ struct whatif_growth whatif_growth_of(const struct whatif_ahead *w, const struct
 				      const struct replay_outcome *o)
 {
 	struct whatif_growth found = { .until = forecast_never };
-	const struct step_list *p = timeline_step_list(w->leaks.timeline, t->process->id);
+	const struct step_list *steps = timeline_step_list(w->leaks.timeline, t->process->id);
 	const uint32_t device = device_of(w, t);
 	const uint64_t unusable = less(o->figures.most_reserved, o->figures.most_used);
-	for (size_t i = 0; p && device != MODEL_NO_DEVICE && i < p->track_count; i++) {
-		const struct step_track *track = &p->tracks[i];
+	for (size_t i = 0; steps && device != MODEL_NO_DEVICE && i < steps->track_count; i++) {
+		const struct step_track *track = &steps->tracks[i];
 		if (track->kind != MODEL_POOL || track->device != device)
 			continue;
-		const struct growth g = timeline_growth(p, track);
+		const struct growth g = timeline_growth(steps, track);
 		found.grows = growth_is_steady(&g) && g.rate > 0;
-		found.stepped = p->source != LOOP_NONE;
+		found.stepped = steps->source != LOOP_NONE;
 		found.rate = g.rate;
 		/* of what lies unused some will serve */
 		const struct forecast_room room = { .limit = (double)less(o->room, unusable / 2),
 						    .doubt = (double)unusable };
 		if (found.grows && o->room != UINT64_MAX)
-			found.until = owner_growth_forecast_to(p, track, &g, room);
+			found.until = owner_growth_forecast_to(steps, track, &g, room);
 	}
 	return found;
 }

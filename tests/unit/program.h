@@ -170,11 +170,11 @@ static SYNTH_UNUSED void end(struct passes *s)
 	synth_end(&prog.synth);
 }
 
-static SYNTH_UNUSED const struct step_track *heap_of(const struct step_list *p)
+static SYNTH_UNUSED const struct step_track *heap_of(const struct step_list *steps)
 {
-	for (size_t i = 0; i < p->track_count; i++)
-		if (p->tracks[i].kind == MODEL_HEAP)
-			return &p->tracks[i];
+	for (size_t i = 0; i < steps->track_count; i++)
+		if (steps->tracks[i].kind == MODEL_HEAP)
+			return &steps->tracks[i];
 	return NULL;
 }
 

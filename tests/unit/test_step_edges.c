@@ -10,11 +10,11 @@ static void next_step(uint64_t number)
 	step();
 }
 
-static const struct step_track *track(const struct step_list *p, enum model_kind kind)
+static const struct step_track *track(const struct step_list *steps, enum model_kind kind)
 {
-	for (size_t i = 0; p && i < p->track_count; i++)
-		if (p->tracks[i].kind == kind)
-			return &p->tracks[i];
+	for (size_t i = 0; steps && i < steps->track_count; i++)
+		if (steps->tracks[i].kind == kind)
+			return &steps->tracks[i];
 	return NULL;
 }
 
@@ -33,17 +33,18 @@ TEST(joined_steps_are_at_their_middle)
 			take(kept, 5000);
 		}
 		run(&s);
-		const struct step_list *p = steps_of(s.steps, 0);
+		const struct step_list *steps = steps_of(s.steps, 0);
 		size_t wrong = 0;
 		uint64_t at = 11;
-		for (size_t i = 0; i < p->count; at += p->steps[i++].count) {
-			wrong += p->steps[i].number != at || step_x(p, i) != (double)at + (p->steps[i].count - 1) / 2.0;
-			wrong += step_find(p, at) != i || step_find(p, at + p->steps[i].count - 1) != i;
+		for (size_t i = 0; i < steps->count; at += steps->steps[i++].count) {
+			wrong += steps->steps[i].number != at ||
+				 step_x(steps, i) != (double)at + (steps->steps[i].count - 1) / 2.0;
+			wrong += step_find(steps, at) != i || step_find(steps, at + steps->steps[i].count - 1) != i;
 		}
 		CHECK_EQ(wrong, 0);
 		CHECK_EQ(at, 11 + totals[k]);
-		CHECK_EQ(step_find(p, at), p->count);
-		CHECK_EQ(step_find(p, 10), p->count);
+		CHECK_EQ(step_find(steps, at), steps->count);
+		CHECK_EQ(step_find(steps, 10), steps->count);
 		CHECK(!steps_of(s.steps, 1));
 		end(&s);
 	}
@@ -60,11 +61,11 @@ TEST(windows_are_at_their_time)
 		take(odd, 5000 + rnd(3000));
 	}
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
-	CHECK_EQ(p->source, LOOP_NONE);
-	for (size_t i = 0; i + 1 < p->count; i++)
-		CHECK(fabs(step_x(p, i) - (double)p->steps[i].end_ns / 1e9) < 1e-9 &&
-		      p->steps[i].end_ns == p->steps[i + 1].begin_ns);
+	const struct step_list *steps = steps_of(s.steps, 0);
+	CHECK_EQ(steps->source, LOOP_NONE);
+	for (size_t i = 0; i + 1 < steps->count; i++)
+		CHECK(fabs(step_x(steps, i) - (double)steps->steps[i].end_ns / 1e9) < 1e-9 &&
+		      steps->steps[i].end_ns == steps->steps[i + 1].begin_ns);
 	end(&s);
 }
 
@@ -80,12 +81,12 @@ TEST(windows_before_the_first_event_are_empty)
 		take(odd, 5000 + rnd(3000));
 	}
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
+	const struct step_list *steps = steps_of(s.steps, 0);
 	size_t wrong = 0;
-	CHECK(p->source == LOOP_NONE && p->count > 100);
-	for (size_t i = 0; i + 1 < p->count; i++)
-		wrong += p->steps[i].end_ns != p->steps[i + 1].begin_ns || p->steps[i].end_ns <= p->steps[i].begin_ns ||
-			 step_x(p, i) > 13;
+	CHECK(steps->source == LOOP_NONE && steps->count > 100);
+	for (size_t i = 0; i + 1 < steps->count; i++)
+		wrong += steps->steps[i].end_ns != steps->steps[i + 1].begin_ns ||
+			 steps->steps[i].end_ns <= steps->steps[i].begin_ns || step_x(steps, i) > 13;
 	CHECK(wrong <= 1); /* the first event is within its window */
 	end(&s);
 }
@@ -110,12 +111,12 @@ TEST(windows_begin_with_their_process)
 		take(odd, 5000 + rnd(3000));
 	}
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 1);
-	CHECK(p && p->source == LOOP_NONE && p->count > 10 && p->steps[0].begin_ns >= start &&
-	      p->steps[0].begin_ns < start + 100 * MS);
-	for (size_t i = 0; p && i + 1 < p->count; i++)
-		CHECK(fabs(step_x(p, i) - (double)(p->steps[i].end_ns - start) / 1e9) < 1e-9);
-	CHECK(p && fabs(step_x(p, p->count - 2) - (double)(prog.now - SYNTH_START - start) / 1e9) < 0.1);
+	const struct step_list *steps = steps_of(s.steps, 1);
+	CHECK(steps && steps->source == LOOP_NONE && steps->count > 10 && steps->steps[0].begin_ns >= start &&
+	      steps->steps[0].begin_ns < start + 100 * MS);
+	for (size_t i = 0; steps && i + 1 < steps->count; i++)
+		CHECK(fabs(step_x(steps, i) - (double)(steps->steps[i].end_ns - start) / 1e9) < 1e-9);
+	CHECK(steps && fabs(step_x(steps, steps->count - 2) - (double)(prog.now - SYNTH_START - start) / 1e9) < 0.1);
 	end(&s);
 }
 
@@ -137,11 +138,11 @@ static struct step last_step(uint64_t ms, enum mt_exit kind, int32_t code)
 	prog.p->info.exit_kind = kind;
 	prog.p->info.exit_code = code;
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
-	struct step last = p->steps[p->count - 1];
-	CHECK_EQ(p->total, 21);
+	const struct step_list *steps = steps_of(s.steps, 0);
+	struct step last = steps->steps[steps->count - 1];
+	CHECK_EQ(steps->total, 21);
 	CHECK_EQ(last.number, 21);
-	CHECK_EQ(last.begin_ns, p->steps[19].end_ns);
+	CHECK_EQ(last.begin_ns, steps->steps[19].end_ns);
 	last.end_ns -= last.begin_ns;
 	end(&s);
 	return last;
@@ -207,8 +208,8 @@ static unsigned micro_steps_of(uint64_t held_up)
 		at(block, optimizer, 900);
 	}
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
-	unsigned micro = p && p->source == LOOP_OPTIMIZER && p->total == 60 ? p->micro : 0;
+	const struct step_list *steps = steps_of(s.steps, 0);
+	unsigned micro = steps && steps->source == LOOP_OPTIMIZER && steps->total == 60 ? steps->micro : 0;
 	end(&s);
 	return micro;
 }
@@ -269,10 +270,10 @@ TEST(steps_have_the_numbers_of_their_ranges)
 			mark(MT_MARK_END, 0, NULL, rows[i].source);
 		}
 		run(&s);
-		const struct step_list *p = steps_of(s.steps, 0);
-		CHECK_EQ(p->source, rows[i].found);
-		CHECK(p->total == 12 && p->steps[0].number == rows[i].first &&
-		      p->steps[11].number == rows[i].first + 11);
+		const struct step_list *steps = steps_of(s.steps, 0);
+		CHECK_EQ(steps->source, rows[i].found);
+		CHECK(steps->total == 12 && steps->steps[0].number == rows[i].first &&
+		      steps->steps[11].number == rows[i].first + 11);
 		end(&s);
 	}
 }
@@ -288,11 +289,11 @@ TEST(marked_steps_may_begin_with_0)
 		drop(take(work, 1000));
 	}
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
+	const struct step_list *steps = steps_of(s.steps, 0);
 	size_t wrong = 0;
-	for (size_t i = 0; i < p->count; i++)
-		wrong += p->steps[i].number != i || step_find(p, i) != i;
-	CHECK_EQ(p->count, 12);
+	for (size_t i = 0; i < steps->count; i++)
+		wrong += steps->steps[i].number != i || step_find(steps, i) != i;
+	CHECK_EQ(steps->count, 12);
 	CHECK_EQ(wrong, 0);
 	end(&s);
 }
@@ -363,15 +364,15 @@ TEST(memory_that_begins_late_was_none_before)
 			high[i] = live;
 		}
 		run(&s);
-		const struct step_list *p = steps_of(s.steps, 0);
-		const struct step_track *t = track(p, MODEL_DEVICE);
+		const struct step_list *steps = steps_of(s.steps, 0);
+		const struct step_track *t = track(steps, MODEL_DEVICE);
 		size_t wrong = 0, at = 0;
-		for (size_t i = 0; i < p->count; at += p->steps[i++].count)
-			wrong += step_low(t, i) != low[at] || step_high(t, i) != high[at + p->steps[i].count - 1];
+		for (size_t i = 0; i < steps->count; at += steps->steps[i++].count)
+			wrong += step_low(t, i) != low[at] || step_high(t, i) != high[at + steps->steps[i].count - 1];
 		CHECK_EQ(at, N);
 		CHECK_EQ(wrong, 0);
-		CHECK_EQ(step_low(t, p->count), 0);
-		CHECK_EQ(step_high(t, p->count), 0);
+		CHECK_EQ(step_low(t, steps->count), 0);
+		CHECK_EQ(step_high(t, steps->count), 0);
 		end(&s);
 	}
 }
@@ -418,18 +419,18 @@ TEST(folded_blocks_say_what_steps_had)
 	}
 	run(&s);
 	before_change = NULL;
-	const struct step_list *p = steps_of(s.steps, 0);
-	const struct step_track *t = heap_of(p);
+	const struct step_list *steps = steps_of(s.steps, 0);
+	const struct step_track *t = heap_of(steps);
 	static const struct {
 		uint64_t low, high, allocations;
 	} rows[] = {
 		{ 0, 100, 1 }, { 50, 5000, 8 }, { 1001, 1001, 1 }, { 102, 1002, 1 }, { 103, 113, 1 },
 	};
-	CHECK_EQ(p->count, 5);
+	CHECK_EQ(steps->count, 5);
 	for (size_t i = 0; i < 5; i++) {
 		CHECK_EQ(step_low(t, i), rows[i].low);
 		CHECK_EQ(step_high(t, i), rows[i].high);
-		CHECK_EQ(p->steps[i].allocations, rows[i].allocations);
+		CHECK_EQ(steps->steps[i].allocations, rows[i].allocations);
 	}
 	end(&s);
 }

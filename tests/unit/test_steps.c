@@ -3,21 +3,21 @@
 #include "tests/unit/program.h"
 
 /* Every entry is the least and the greatest of the steps that it stands for. */
-static void check_points(const struct step_list *p, size_t last)
+static void check_points(const struct step_list *steps, size_t last)
 {
-	const struct step_track *t = p ? heap_of(p) : NULL;
+	const struct step_track *t = steps ? heap_of(steps) : NULL;
 	size_t at = 0, wrong = 0;
 	CHECK(t != NULL);
-	for (size_t i = 0; t && i < p->count && at + p->steps[i].count <= last; i++) {
+	for (size_t i = 0; t && i < steps->count && at + steps->steps[i].count <= last; i++) {
 		uint64_t low = UINT64_MAX, high = 0;
-		for (uint32_t k = 0; k < p->steps[i].count; k++, at++) {
+		for (uint32_t k = 0; k < steps->steps[i].count; k++, at++) {
 			low = prog.low[at] < low ? prog.low[at] : low;
 			high = prog.high[at] > high ? prog.high[at] : high;
 		}
 		wrong += step_low(t, i) != low || step_high(t, i) != high;
 	}
 	CHECK_EQ(wrong, 0);
-	CHECK(at + (p ? p->steps[0].count : 0) > last);
+	CHECK(at + (steps ? steps->steps[0].count : 0) > last);
 }
 
 /* ---- a training ------------------------------------------------------------------------------------------ */
@@ -108,15 +108,15 @@ TEST(a_batch_loop_in_an_epoch_loop)
 			evaluate(&t);
 		}
 		run(&s);
-		const struct step_list *p = steps_of(s.steps, 0);
-		CHECK(p && p->source == LOOP_SITES);
-		CHECK_EQ(p ? p->total : 0, 200);
-		CHECK_EQ(p ? p->micro : 0, 1);
-		if (p)
-			check_points(p, 199); /* the last is open */
-		CHECK_EQ(p ? p->rare : 0, 4);
-		CHECK_EQ(p ? p->rare_first : 0, 40);
-		CHECK_EQ(p ? p->rare_last : 0, 160);
+		const struct step_list *steps = steps_of(s.steps, 0);
+		CHECK(steps && steps->source == LOOP_SITES);
+		CHECK_EQ(steps ? steps->total : 0, 200);
+		CHECK_EQ(steps ? steps->micro : 0, 1);
+		if (steps)
+			check_points(steps, 199); /* the last is open */
+		CHECK_EQ(steps ? steps->rare : 0, 4);
+		CHECK_EQ(steps ? steps->rare_first : 0, 40);
+		CHECK_EQ(steps ? steps->rare_last : 0, 160);
 		end(&s);
 	}
 }
@@ -132,10 +132,10 @@ TEST(micro_steps_are_no_steps)
 		train_step(&t, 4);
 	}
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
-	CHECK(p && p->source == LOOP_SITES);
-	CHECK_EQ(p ? p->total : 0, 60);
-	CHECK_EQ(p ? p->micro : 0, 4);
+	const struct step_list *steps = steps_of(s.steps, 0);
+	CHECK(steps && steps->source == LOOP_SITES);
+	CHECK_EQ(steps ? steps->total : 0, 60);
+	CHECK_EQ(steps ? steps->micro : 0, 4);
 	end(&s);
 }
 
@@ -156,15 +156,15 @@ TEST(marked_steps_have_their_numbers)
 	for (int i = 0; i < 50; i++)
 		drop(all[i]);
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
-	CHECK(p && p->source == LOOP_MARKS);
-	CHECK_EQ(p ? p->total : 0, 50);
-	if (p) {
-		CHECK_EQ(p->steps[0].number, 100);
-		CHECK_EQ(p->steps[49].number, 149);
-		CHECK_EQ(step_find(p, 120), 20);
-		check_points(p, 50);
-		CHECK_EQ(step_low(heap_of(p), 49), 49 * 5000);
+	const struct step_list *steps = steps_of(s.steps, 0);
+	CHECK(steps && steps->source == LOOP_MARKS);
+	CHECK_EQ(steps ? steps->total : 0, 50);
+	if (steps) {
+		CHECK_EQ(steps->steps[0].number, 100);
+		CHECK_EQ(steps->steps[49].number, 149);
+		CHECK_EQ(step_find(steps, 120), 20);
+		check_points(steps, 50);
+		CHECK_EQ(step_low(heap_of(steps), 49), 49 * 5000);
 	}
 	end(&s);
 }
@@ -183,12 +183,12 @@ TEST(ranges_called_step_are_steps)
 		mark(MT_MARK_END, 0, NULL, MT_MARK_NVTX);
 	}
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
-	CHECK(p && p->source == LOOP_NVTX);
-	CHECK_EQ(p ? p->total : 0, 20);
-	CHECK_EQ(p ? p->steps[3].number : 0, 10);
-	if (p)
-		check_points(p, 20);
+	const struct step_list *steps = steps_of(s.steps, 0);
+	CHECK(steps && steps->source == LOOP_NVTX);
+	CHECK_EQ(steps ? steps->total : 0, 20);
+	CHECK_EQ(steps ? steps->steps[3].number : 0, 10);
+	if (steps)
+		check_points(steps, 20);
 	end(&s);
 }
 
@@ -207,16 +207,16 @@ TEST(many_steps_are_joined_and_a_leak_stays_exact)
 		drop(b);
 	}
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
-	CHECK_EQ(p ? p->total : 0, N);
-	CHECK(p && p->count <= STEPS_MOST && p->count > STEPS_MOST / 4);
-	if (p)
-		check_points(p, N);
-	const struct step_track *t = p ? heap_of(p) : NULL;
+	const struct step_list *steps = steps_of(s.steps, 0);
+	CHECK_EQ(steps ? steps->total : 0, N);
+	CHECK(steps && steps->count <= STEPS_MOST && steps->count > STEPS_MOST / 4);
+	if (steps)
+		check_points(steps, N);
+	const struct step_track *t = steps ? heap_of(steps) : NULL;
 	double x[STEPS_MOST], low[STEPS_MOST];
 	size_t n = 0;
-	for (; t && n < p->count; n++) {
-		x[n] = step_x(p, n);
+	for (; t && n < steps->count; n++) {
+		x[n] = step_x(steps, n);
 		low[n] = (double)step_low(t, n);
 	}
 	struct growth g = growth_of(x, low, n);
@@ -264,11 +264,11 @@ TEST(a_program_without_a_loop_has_windows_of_time)
 			drop(h);
 	}
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
-	CHECK(p && p->source == LOOP_NONE);
-	CHECK(p && p->count > 10 && p->count <= STEPS_WINDOWS);
-	for (size_t i = 1; p && i < p->count; i++)
-		CHECK(p->steps[i].begin_ns >= p->steps[i - 1].end_ns - 1);
+	const struct step_list *steps = steps_of(s.steps, 0);
+	CHECK(steps && steps->source == LOOP_NONE);
+	CHECK(steps && steps->count > 10 && steps->count <= STEPS_WINDOWS);
+	for (size_t i = 1; steps && i < steps->count; i++)
+		CHECK(steps->steps[i].begin_ns >= steps->steps[i - 1].end_ns - 1);
 	end(&s);
 }
 
@@ -290,8 +290,8 @@ static enum loop_source turns_on_a_device(bool kept)
 		drop(b);
 	}
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
-	enum loop_source source = p ? p->source : LOOP_MARKS;
+	const struct step_list *steps = steps_of(s.steps, 0);
+	enum loop_source source = steps ? steps->source : LOOP_MARKS;
 	end(&s);
 	return source;
 }
@@ -320,8 +320,8 @@ static enum loop_source turns_of(bool mapped)
 			drop(take(other, 100));
 	}
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
-	enum loop_source source = p ? p->source : LOOP_MARKS;
+	const struct step_list *steps = steps_of(s.steps, 0);
+	enum loop_source source = steps ? steps->source : LOOP_MARKS;
 	end(&s);
 	return source;
 }
@@ -484,10 +484,10 @@ TEST(a_request_of_three_calls_is_one_step)
 		synth_dev(prog.p, 0, prog.now += 1000, MT_DEVICE_FREE, MT_CLASS_POOL, 1, block.addr, 0, 0);
 	}
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
-	CHECK_EQ(p->source, LOOP_SITES);
-	CHECK_EQ(p->total, 80);
-	CHECK_EQ(p->micro, 3);
+	const struct step_list *steps = steps_of(s.steps, 0);
+	CHECK_EQ(steps->source, LOOP_SITES);
+	CHECK_EQ(steps->total, 80);
+	CHECK_EQ(steps->micro, 3);
 	end(&s);
 }
 
@@ -517,10 +517,10 @@ TEST(a_loops_first_turn_counts_though_it_has_stacks_of_its_own)
 		step();
 	}
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
-	CHECK_EQ(p->source, LOOP_SITES);
-	CHECK_EQ(p->total, 80);
-	CHECK_EQ(p->micro, 6);
+	const struct step_list *steps = steps_of(s.steps, 0);
+	CHECK_EQ(steps->source, LOOP_SITES);
+	CHECK_EQ(steps->total, 80);
+	CHECK_EQ(steps->micro, 6);
 	end(&s);
 }
 
@@ -544,10 +544,10 @@ TEST(a_backward_pass_that_gets_longer_is_no_loop_of_steps)
 				drop(take(backward[k], 7000));
 	}
 	run(&s);
-	const struct step_list *p = steps_of(s.steps, 0);
-	CHECK_EQ(p->source, LOOP_SITES);
-	CHECK_EQ(p->total, 60);
-	CHECK_EQ(p->micro, 1);
+	const struct step_list *steps = steps_of(s.steps, 0);
+	CHECK_EQ(steps->source, LOOP_SITES);
+	CHECK_EQ(steps->total, 60);
+	CHECK_EQ(steps->micro, 1);
 	end(&s);
 }
 

@@ -27,7 +27,7 @@ static int list_sites(struct findings *f, const struct cohorts *c, const struct 
 	return 0;
 }
 
-static int add_owners(struct findings *f, const struct timeline *c, const struct selection *v,
+static int add_owners(struct findings *f, const struct timeline *timeline, const struct selection *v,
 		      const struct owners_query *q)
 {
 	const uint32_t device = q->device ? q->device->index : MODEL_NO_DEVICE;
@@ -44,7 +44,7 @@ static int add_owners(struct findings *f, const struct timeline *c, const struct
 	for (size_t i = 0; i < s->count && s->owners[i].bytes >= COHORTS_LEAST; i++) {
 		struct owner_finding *one = &f->list[f->count];
 		*one = (struct owner_finding){ .owner = &s->owners[i], .kind = q->kind, .device = device };
-		owner_growth_of(&one->growth, c, v, &s->owners[i]);
+		owner_growth_of(&one->growth, timeline, v, &s->owners[i]);
 		f->count += one->growth.outlook || one->growth.growth.unproven > 0;
 	}
 	return 0;
@@ -77,10 +77,10 @@ static bool is_collected(const struct findings *f, const struct growth_place *pl
 	return most && most->growth.outlook == OUTLOOK_COLLECTED;
 }
 
-static int add_track(struct findings *f, const struct timeline *c, const struct selection *v,
+static int add_track(struct findings *f, const struct timeline *timeline, const struct selection *v,
 		     const struct growth_place *place, double doubt)
 {
-	const struct cohorts *cohorts = timeline_cohorts(c);
+	const struct cohorts *cohorts = timeline_cohorts(timeline);
 	const uint64_t bytes = cohorts_track_live(cohorts, place->process, place->kind, place->device);
 	if (bytes < COHORTS_LEAST)
 		return 0;
@@ -93,23 +93,23 @@ static int add_track(struct findings *f, const struct timeline *c, const struct 
 	*one = (struct track_finding){ .place = *place, .bytes = bytes };
 	cohorts_add_track(cohorts, place->process, place->kind, place->device, table);
 	leave_out_folded(table, f, cohorts, v->reader, place);
-	owner_growth_judge(&one->growth, c, v->model, timeline_samples(c), place, table, doubt);
+	owner_growth_judge(&one->growth, timeline, v->model, timeline_samples(timeline), place, table, doubt);
 	if (outlook_goes_on(one->growth.outlook) && is_collected(f, place))
 		one->growth.outlook = OUTLOOK_COLLECTED;
 	free(table);
 	return 0;
 }
 
-static int add_tracks(struct findings *f, const struct timeline *c, const struct selection *v)
+static int add_tracks(struct findings *f, const struct timeline *timeline, const struct selection *v)
 {
 	int e = 0;
 	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-		const struct step_list *p =
-			selection_has(v, reader_process(v->reader, id)) ? timeline_step_list(c, id) : NULL;
-		for (size_t k = 0; p && k < p->track_count && e == 0; k++) {
-			const struct step_track *t = &p->tracks[k];
+		const struct step_list *steps =
+			selection_has(v, reader_process(v->reader, id)) ? timeline_step_list(timeline, id) : NULL;
+		for (size_t k = 0; steps && k < steps->track_count && e == 0; k++) {
+			const struct step_track *t = &steps->tracks[k];
 			const struct growth_place place = { id, (enum model_kind)t->kind, t->device };
-			e = add_track(f, c, v, &place, t->doubt);
+			e = add_track(f, timeline, v, &place, t->doubt);
 		}
 	}
 	return e;
@@ -124,11 +124,11 @@ static void find_groups(struct findings *f)
 	free(list);
 }
 
-int findings_make(struct findings *f, const struct timeline *c, const struct selection *v, enum by by,
+int findings_make(struct findings *f, const struct timeline *timeline, const struct selection *v, enum by by,
 		  owners_fold *fold)
 {
 	*f = (struct findings){ 0 };
-	int e = list_sites(f, timeline_cohorts(c), v);
+	int e = list_sites(f, timeline_cohorts(timeline), v);
 	for (int kind = 0; e == 0 && f->site_count && kind < MODEL_KINDS; kind++) {
 		struct owners_query q = {
 			.measure = OWNERS_LIVE,
@@ -145,13 +145,13 @@ int findings_make(struct findings *f, const struct timeline *c, const struct sel
 		if (!(v->kinds & 1u << kind))
 			continue;
 		if (kind < MODEL_HOST_KINDS)
-			e = add_owners(f, c, v, &q);
+			e = add_owners(f, timeline, v, &q);
 		for (unsigned i = 0; e == 0 && kind >= MODEL_HOST_KINDS && i < model_devices(v->model); i++) {
 			q.device = model_device(v->model, i);
-			e = selection_has_device(v, i) ? add_owners(f, c, v, &q) : 0;
+			e = selection_has_device(v, i) ? add_owners(f, timeline, v, &q) : 0;
 		}
 	}
-	e = e ? e : add_tracks(f, c, v);
+	e = e ? e : add_tracks(f, timeline, v);
 	if (e)
 		findings_fini(f);
 	else

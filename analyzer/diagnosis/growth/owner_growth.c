@@ -20,26 +20,26 @@ static double known(uint64_t bytes)
 }
 
 /* As of the device's last failure or its peak; where that was later than the last step, as of that one's end. */
-static int make_ledger(struct device_ledger *l, const struct timeline *c, const struct selection *v,
-		       const struct step_list *p, const struct model_device *d)
+static int make_ledger(struct device_ledger *l, const struct timeline *timeline, const struct selection *v,
+		       const struct step_list *steps, const struct model_device *d)
 {
 	const struct model_moment *at = device_ledger_moment(d, NULL);
-	uint64_t end = p->steps[p->count - 1].end_ns;
+	uint64_t end = steps->steps[steps->count - 1].end_ns;
 	if (at->ns > end)
-		return device_ledger_make_then(l, v->model, v->reader, timeline_samples(c), v->stacks, d, end);
-	return device_ledger_make(l, v->model, v->reader, timeline_samples(c), v->stacks, d, at);
+		return device_ledger_make_then(l, v->model, v->reader, timeline_samples(timeline), v->stacks, d, end);
+	return device_ledger_make(l, v->model, v->reader, timeline_samples(timeline), v->stacks, d, at);
 }
 
 /* How much of what the pool has is in no block. Of a moment that was folded steps know more than what is left of its
  * blocks. */
-static double unused_part(const struct selection *v, const struct step_list *p, const struct step_track *t,
+static double unused_part(const struct selection *v, const struct step_list *steps, const struct step_track *t,
 			  const struct device_ledger_process *one, uint64_t ns)
 {
 	double used = known(one->pool_allocated), all = used + known(one->pool_free);
 	size_t i = 0;
-	const struct model_fold *fold = &model_process(v->model, p->process->id)->fold;
+	const struct model_fold *fold = &model_process(v->model, steps->process->id)->fold;
 	if (ns < fold->until_ns || fold->now_other_bytes) {
-		while (i + 1 < p->count && p->steps[i].end_ns < ns)
+		while (i + 1 < steps->count && steps->steps[i].end_ns < ns)
 			i++;
 		used = fmin(fmax(used, (double)step_high(t, i)), all);
 	}
@@ -47,13 +47,13 @@ static double unused_part(const struct selection *v, const struct step_list *p, 
 }
 
 /* What others, and for a pool what lies outside it, leave of the device. */
-static bool device_limit(const struct timeline *c, const struct selection *v, const struct step_list *p,
+static bool device_limit(const struct timeline *timeline, const struct selection *v, const struct step_list *steps,
 			 const struct step_track *t, struct forecast_room *room)
 {
 	const struct model_device *d = model_device(v->model, t->device);
 	struct device_ledger l;
 	double unused = 0;
-	if (!d->total_bytes || make_ledger(&l, c, v, p, d) < 0)
+	if (!d->total_bytes || make_ledger(&l, timeline, v, steps, d) < 0)
 		return false;
 	room->limit = l.total == MODEL_UNKNOWN ? (double)d->total_bytes : (double)l.total;
 	if (l.other_processes != MODEL_UNKNOWN)
@@ -62,10 +62,10 @@ static bool device_limit(const struct timeline *c, const struct selection *v, co
 		room->limit -= (double)l.unexplained;
 	for (unsigned i = 0; i < l.process_count; i++) {
 		const struct device_ledger_process *one = &l.processes[i];
-		if (one->process && one->process->id == p->process->id) {
+		if (one->process && one->process->id == steps->process->id) {
 			room->limit -= t->kind == MODEL_POOL ? known(one->other) : 0;
 			/* It may stay as useless as it is, and grow with the pool. */
-			unused = t->kind == MODEL_POOL ? unused_part(v, p, t, one, l.ns) : 0;
+			unused = t->kind == MODEL_POOL ? unused_part(v, steps, t, one, l.ns) : 0;
 		} else if (one->process) {
 			room->limit -= known(one->bytes);
 		}
@@ -82,24 +82,25 @@ static void at_most(double *room, double more)
 }
 
 /* What the track had when a sample was looked at: what the process got since then the sample does not know. */
-static double level_at(const struct step_list *p, const struct step_track *t, uint64_t ns)
+static double level_at(const struct step_list *steps, const struct step_track *t, uint64_t ns)
 {
-	size_t i = p->count;
-	while (i > 0 && p->steps[i - 1].begin_ns > ns)
+	size_t i = steps->count;
+	while (i > 0 && steps->steps[i - 1].begin_ns > ns)
 		i--;
 	return i ? (double)step_high(t, i - 1) : (double)step_low(t, 0);
 }
 
 /* What control groups and the machine had left for the track, with what it had, in the sample that was looked at latest
  * while it ran. */
-static double host_limit(const struct samples *s, const struct step_list *p, const struct step_track *t, uint64_t ns)
+static double host_limit(const struct samples *s, const struct step_list *steps, const struct step_track *t,
+			 uint64_t ns)
 {
 	double limit = INFINITY;
 	struct sample_state state;
 	for (unsigned i = 0; i < samples_subjects(s); i++) {
 		const struct sample_subject *d = samples_subject(s, i);
 		bool machine = d->kind == MT_SUBJECT_MACHINE;
-		if (d->host->index != p->process->host->index || (!machine && d->kind != MT_SUBJECT_CGROUP) ||
+		if (d->host->index != steps->process->host->index || (!machine && d->kind != MT_SUBJECT_CGROUP) ||
 		    samples_at(s, ns, i, &state) < 0)
 			continue;
 		if (machine && state.known & 1ull << MT_MACHINE_available)
@@ -107,67 +108,69 @@ static double host_limit(const struct samples *s, const struct step_list *p, con
 						(state.known & 1ull << MT_MACHINE_swap_free
 							 ? (double)state.value[MT_MACHINE_swap_free]
 							 : 0) +
-						level_at(p, t, state.ns[MT_MACHINE_available]));
+						level_at(steps, t, state.ns[MT_MACHINE_available]));
 		if (!machine && state.known & 1ull << MT_CGROUP_limit && state.value[MT_CGROUP_limit] &&
 		    state.known & 1ull << MT_CGROUP_current)
 			at_most(&limit,
 				(double)state.value[MT_CGROUP_limit] - (double)state.value[MT_CGROUP_current] +
 					(state.known & 1ull << MT_CGROUP_file ? (double)state.value[MT_CGROUP_file]
 									      : 0) +
-					level_at(p, t, state.ns[MT_CGROUP_current]));
+					level_at(steps, t, state.ns[MT_CGROUP_current]));
 	}
 	return limit;
 }
 
-static bool find_limit(const struct timeline *c, const struct selection *v, const struct step_list *p,
+static bool find_limit(const struct timeline *timeline, const struct selection *v, const struct step_list *steps,
 		       const struct step_track *t, struct forecast_room *room)
 {
 	*room = (struct forecast_room){ .limit = INFINITY };
-	if (!p->count)
+	if (!steps->count)
 		return false;
 	if (t->device != MODEL_NO_DEVICE)
-		return t->device < model_devices(v->model) && device_limit(c, v, p, t, room);
-	if (!timeline_samples(c))
+		return t->device < model_devices(v->model) && device_limit(timeline, v, steps, t, room);
+	if (!timeline_samples(timeline))
 		return false;
-	const uint64_t end = p->steps[p->count - 1].end_ns;
+	const uint64_t end = steps->steps[steps->count - 1].end_ns;
 	uint64_t then = end;
-	double left = process_limits_room(timeline_samples(c), p->process, end, &then);
-	room->limit = fmin(host_limit(timeline_samples(c), p, t, end), left + level_at(p, t, then));
+	double left = process_limits_room(timeline_samples(timeline), steps->process, end, &then);
+	room->limit = fmin(host_limit(timeline_samples(timeline), steps, t, end), left + level_at(steps, t, then));
 	return isfinite(room->limit);
 }
 
-struct forecast owner_growth_forecast_to(const struct step_list *p, const struct step_track *t, const struct growth *g,
-					 struct forecast_room room)
+struct forecast owner_growth_forecast_to(const struct step_list *steps, const struct step_track *t,
+					 const struct growth *g, struct forecast_room room)
 {
-	double *points = calloc(3 * p->count + 1, sizeof(*points));
+	double *points = calloc(3 * steps->count + 1, sizeof(*points));
 	room.x = points;
-	room.high = points + 2 * p->count;
-	room.count = points ? timeline_points(p, t, points, points + p->count, points + 2 * p->count) : 0;
+	room.high = points + 2 * steps->count;
+	room.count = points ? timeline_points(steps, t, points, points + steps->count, points + 2 * steps->count) : 0;
 	struct forecast f = forecast_of(g, &room);
 	free(points);
 	return f;
 }
 
-struct forecast owner_growth_forecast(const struct timeline *c, const struct selection *v, const struct step_list *p,
-				      const struct step_track *t, const struct growth *g, double *limit)
+struct forecast owner_growth_forecast(const struct timeline *timeline, const struct selection *v,
+				      const struct step_list *steps, const struct step_track *t, const struct growth *g,
+				      double *limit)
 {
 	struct forecast_room room;
-	bool known = find_limit(c, v, p, t, &room);
+	bool known = find_limit(timeline, v, steps, t, &room);
 	*limit = room.limit;
-	return known ? owner_growth_forecast_to(p, t, g, room) : forecast_never;
+	return known ? owner_growth_forecast_to(steps, t, g, room) : forecast_never;
 }
 
-struct forecast owner_growth_forecast_all(const struct timeline *c, const struct selection *v, uint32_t process,
+struct forecast owner_growth_forecast_all(const struct timeline *timeline, const struct selection *v, uint32_t process,
 					  enum model_kind kind, uint32_t device, struct growth *all)
 {
-	const struct step_list *p = timeline_step_list(c, process);
+	const struct step_list *steps = timeline_step_list(timeline, process);
 	double limit;
-	for (size_t k = 0; p && k < p->track_count; k++) {
-		const struct step_track *t = &p->tracks[k];
+	for (size_t k = 0; steps && k < steps->track_count; k++) {
+		const struct step_track *t = &steps->tracks[k];
 		if (t->kind != kind || t->device != device)
 			continue;
-		*all = timeline_growth(p, t);
-		return growth_is_steady(all) ? owner_growth_forecast(c, v, p, t, all, &limit) : forecast_never;
+		*all = timeline_growth(steps, t);
+		return growth_is_steady(all) ? owner_growth_forecast(timeline, v, steps, t, all, &limit)
+					     : forecast_never;
 	}
 	return forecast_never;
 }
@@ -175,36 +178,36 @@ struct forecast owner_growth_forecast_all(const struct timeline *c, const struct
 /* ---- one judgement ------------------------------------------------------------------------------------- */
 
 /* A moment on the axis of growth: number of the step, or seconds since the start. */
-static double place_of(const struct step_list *p, uint64_t ns)
+static double place_of(const struct step_list *steps, uint64_t ns)
 {
-	const struct process *whose = p->process;
-	size_t low = 0, high = p->count;
-	if (p->source == LOOP_NONE || !p->count)
+	const struct process *whose = steps->process;
+	size_t low = 0, high = steps->count;
+	if (steps->source == LOOP_NONE || !steps->count)
 		return (double)less(ns, whose->start_ns) / 1e9;
 	while (low < high) { /* the first that ends behind it */
 		size_t middle = (low + high) / 2;
-		if (p->steps[middle].end_ns <= ns)
+		if (steps->steps[middle].end_ns <= ns)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	const struct step *s = &p->steps[low < p->count ? low : p->count - 1];
+	const struct step *s = &steps->steps[low < steps->count ? low : steps->count - 1];
 	const double length = (double)less(s->end_ns, s->begin_ns);
 	const double part = length > 0 ? fmin((double)less(ns, s->begin_ns) / length, 1) : 1;
 	return (double)s->number + part * s->count - 1;
 }
 
 /* Stretches that a step takes in the mean. */
-static unsigned step_length(const struct step_list *p, const struct cohort_clock *k)
+static unsigned step_length(const struct step_list *steps, const struct cohort_clock *k)
 {
 	unsigned first = 0, last = 0;
-	if (p->source == LOOP_NONE || !p->count || !p->total)
+	if (steps->source == LOOP_NONE || !steps->count || !steps->total)
 		return 0;
 	for (unsigned i = 0; i < k->count; i++) {
-		first = k->begin_ns[i] <= p->steps[0].begin_ns ? i : first;
-		last = k->begin_ns[i] <= p->steps[p->count - 1].end_ns ? i : last;
+		first = k->begin_ns[i] <= steps->steps[0].begin_ns ? i : first;
+		last = k->begin_ns[i] <= steps->steps[steps->count - 1].end_ns ? i : last;
 	}
-	return (unsigned)ceil((double)(last - first) / (double)p->total);
+	return (unsigned)ceil((double)(last - first) / (double)steps->total);
 }
 
 /* What folding has left out of the oldest events was made and freed. */
@@ -220,17 +223,18 @@ static void add_folded(struct cohort_clock *k, const struct model_fold *fold, en
 }
 
 /* The survivors' curve, and how it rises since growth began. */
-static void fit_curve(struct owner_growth *t, const struct step_list *p, const struct outlook_found *f,
+static void fit_curve(struct owner_growth *t, const struct step_list *steps, const struct outlook_found *f,
 		      const struct cohort_clock *k)
 {
 	t->points = f->count;
 	for (unsigned i = 0; i < f->count; i++) {
-		const uint64_t end_ns = i + 1 < f->count ? k->begin_ns[i + 1] : lower(k->end_ns, p->process->end_ns);
-		t->x[i] = place_of(p, end_ns);
+		const uint64_t end_ns =
+			i + 1 < f->count ? k->begin_ns[i + 1] : lower(k->end_ns, steps->process->end_ns);
+		t->x[i] = place_of(steps, end_ns);
 		t->bytes[i] = f->kept[i];
 	}
 	const unsigned from = f->from ? f->from - 1 : 0;
-	const double since = f->from ? t->x[from] : place_of(p, k->begin_ns[0]), span = t->x[f->count - 1] - since;
+	const double since = f->from ? t->x[from] : place_of(steps, k->begin_ns[0]), span = t->x[f->count - 1] - since;
 	t->growth = growth_of(t->x + from, t->bytes + from, f->count - from);
 	if (!growth_is_steady(&t->growth)) { /* in bursts, or briefly: what it was in the mean */
 		t->growth = growth_in_the_mean(t->x + from, t->bytes + from, f->count - from);
@@ -243,9 +247,9 @@ static void fit_curve(struct owner_growth *t, const struct step_list *p, const s
 	t->blocks_per_x = (even || span <= 0 ? t->growth.rate : f->bytes / span) * f->blocks / f->bytes;
 	t->mean_block_bytes = f->blocks >= 1 ? f->bytes / f->blocks : 0;
 	t->how = f->blocks >= 2 ? OWNER_GROWTH_MORE_BLOCKS : OWNER_GROWTH_BIGGER_BLOCKS;
-	t->lasted_s =
-		(double)less(k->end_ns < p->process->end_ns ? k->end_ns : p->process->end_ns, k->begin_ns[f->from]) /
-		1e9;
+	t->lasted_s = (double)less(k->end_ns < steps->process->end_ns ? k->end_ns : steps->process->end_ns,
+				   k->begin_ns[f->from]) /
+		      1e9;
 }
 
 /* What was written to in private copies of files is anonymous to the kernel. */
@@ -267,26 +271,26 @@ static bool gives_way(const struct samples *samples, const struct model_process 
 	return fmax(stays, copied(samples, m)) < WRITTEN * grown && m->map[MAP_FILE].peak_bytes;
 }
 
-void owner_growth_judge(struct owner_growth *t, const struct timeline *c, const struct model *m,
+void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline, const struct model *m,
 			const struct samples *samples, const struct growth_place *of, const struct cohort_table *table,
 			double doubt)
 {
-	const struct step_list *p = timeline_step_list(c, of->process);
+	const struct step_list *steps = timeline_step_list(timeline, of->process);
 	const struct model_process *whose = model_process(m, of->process);
-	struct cohort_clock k = cohorts_clock(timeline_cohorts(c), of->process, of->kind, of->device);
+	struct cohort_clock k = cohorts_clock(timeline_cohorts(timeline), of->process, of->kind, of->device);
 	*t = (struct owner_growth){ .process = of->process, .forecast = forecast_never };
-	if (!p || !k.count)
+	if (!steps || !k.count)
 		return;
 	add_folded(&k, &whose->fold, of->kind);
-	const struct outlook_found f = outlook_of(table, &k, step_length(p, &k));
+	const struct outlook_found f = outlook_of(table, &k, step_length(steps, &k));
 	/* who calls an optimizer, or marks steps, works */
-	t->outlook = f.outlook == OUTLOOK_GROWS && timeline_steps_are_sure(p) ? OUTLOOK_LEAKS : f.outlook;
+	t->outlook = f.outlook == OUTLOOK_GROWS && timeline_steps_are_sure(steps) ? OUTLOOK_LEAKS : f.outlook;
 	t->rise = f.rise;
-	t->stepped = p->source != LOOP_NONE;
-	t->period_s = timeline_mean_period(p);
+	t->stepped = steps->source != LOOP_NONE;
+	t->period_s = timeline_mean_period(steps);
 	if (f.bytes <= 0)
 		return;
-	fit_curve(t, p, &f, &k);
+	fit_curve(t, steps, &f, &k);
 	growth_doubt(&t->growth, doubt);
 	if (t->growth.kind == GROWTH_NONE)
 		t->outlook = OUTLOOK_NONE;
@@ -299,14 +303,14 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *c, const 
 	t->all_per_second = owner_growth_per_second(t);
 }
 
-void owner_growth_of_track(struct owner_growth *t, const struct timeline *c, const struct model *m,
+void owner_growth_of_track(struct owner_growth *t, const struct timeline *timeline, const struct model *m,
 			   const struct samples *samples, const struct growth_place *of, double doubt)
 {
 	struct cohort_table *table = calloc(1, sizeof(*table));
 	*t = (struct owner_growth){ .process = of->process, .forecast = forecast_never };
 	if (table) {
-		cohorts_add_track(timeline_cohorts(c), of->process, of->kind, of->device, table);
-		owner_growth_judge(t, c, m, samples, of, table, doubt);
+		cohorts_add_track(timeline_cohorts(timeline), of->process, of->kind, of->device, table);
+		owner_growth_judge(t, timeline, m, samples, of, table, doubt);
 	}
 	free(table);
 }
@@ -332,38 +336,39 @@ static void sort_members(const struct owner *o)
 }
 
 /* Memory has ended already. */
-static bool has_failed(const struct selection *v, const struct step_list *p, uint32_t device)
+static bool has_failed(const struct selection *v, const struct step_list *steps, uint32_t device)
 {
 	const struct model_device *d = device == MODEL_NO_DEVICE ? NULL : model_device(v->model, device);
 	for (unsigned i = 0; d && i < d->oom_count; i++)
-		if (d->oom[i].process == p->process->id && d->oom[i].outcome == OUTCOME_FATAL)
+		if (d->oom[i].process == steps->process->id && d->oom[i].outcome == OUTCOME_FATAL)
 			return true;
 	return false;
 }
 
 /* What the track needs in a step at its end: what is freed behind that is the program's own end. */
-static double level_at_end(const struct timeline *c, const struct step_list *p, const struct step_track *t)
+static double level_at_end(const struct timeline *timeline, const struct step_list *steps, const struct step_track *t)
 {
 	const uint64_t end_ns =
-		cohorts_clock(timeline_cohorts(c), p->process->id, (enum model_kind)t->kind, t->device).end_ns;
-	size_t i = p->count - 1;
-	while (i > 0 && p->steps[i].end_ns > end_ns)
+		cohorts_clock(timeline_cohorts(timeline), steps->process->id, (enum model_kind)t->kind, t->device)
+			.end_ns;
+	size_t i = steps->count - 1;
+	while (i > 0 && steps->steps[i].end_ns > end_ns)
 		i--;
-	return (double)step_low(t, i) + timeline_amplitude(p, t);
+	return (double)step_low(t, i) + timeline_amplitude(steps, t);
 }
 
 /* When its own growth has used up what its track has left. */
-static void look_ahead(struct owner_growth *t, const struct timeline *c, const struct selection *v,
+static void look_ahead(struct owner_growth *t, const struct timeline *timeline, const struct selection *v,
 		       const struct model_site *site)
 {
-	const struct step_list *p = timeline_step_list(c, t->process);
+	const struct step_list *steps = timeline_step_list(timeline, t->process);
 	struct forecast_room room;
-	for (size_t k = 0; k < p->track_count && p->count && outlook_goes_on(t->outlook); k++) {
-		const struct step_track *track = &p->tracks[k];
-		if (track->kind != site->kind || track->device != site->device || has_failed(v, p, site->device) ||
-		    !find_limit(c, v, p, track, &room))
+	for (size_t k = 0; k < steps->track_count && steps->count && outlook_goes_on(t->outlook); k++) {
+		const struct step_track *track = &steps->tracks[k];
+		if (track->kind != site->kind || track->device != site->device || has_failed(v, steps, site->device) ||
+		    !find_limit(timeline, v, steps, track, &room))
 			continue;
-		room.limit += t->bytes[t->points - 1] - level_at_end(c, p, track);
+		room.limit += t->bytes[t->points - 1] - level_at_end(timeline, steps, track);
 		room.x = t->x;
 		room.high = t->bytes;
 		room.count = t->points;
@@ -422,7 +427,7 @@ static void add_process(struct owner_growth *best, const struct owner_growth *t)
 }
 
 /* The members [from, to) are of one process. */
-static void judge_members(struct owner_growth *best, const struct timeline *c, const struct selection *v,
+static void judge_members(struct owner_growth *best, const struct timeline *timeline, const struct selection *v,
 			  const struct owner *o, size_t from, size_t to)
 {
 	const struct model_site *site = o->members[from];
@@ -431,25 +436,25 @@ static void judge_members(struct owner_growth *best, const struct timeline *c, c
 	double most = 0;
 	for (size_t i = from; i < to; i++)
 		most += owners_weight(v->reader, o->members[i]) *
-			(double)cohorts_live(timeline_cohorts(c), site->process, o->members[i]->number, NULL);
+			(double)cohorts_live(timeline_cohorts(timeline), site->process, o->members[i]->number, NULL);
 	struct cohort_table *table = most < COHORTS_LEAST ? NULL : calloc(1, sizeof(*table));
 	for (size_t i = from; table && i < to; i++)
-		cohorts_add_site(timeline_cohorts(c), site->process, o->members[i]->number,
+		cohorts_add_site(timeline_cohorts(timeline), site->process, o->members[i]->number,
 				 owners_weight(v->reader, o->members[i]), table);
 	if (!table)
 		return;
-	owner_growth_judge(&t, c, v->model, timeline_samples(c), &of, table, doubt_of(v, o, from, to));
+	owner_growth_judge(&t, timeline, v->model, timeline_samples(timeline), &of, table, doubt_of(v, o, from, to));
 	if (site->kind == MODEL_MAP && outlook_goes_on(t.outlook) && o->stack_count &&
 	    managed_heaps_stack(v, o->stacks->stack))
 		t.outlook = OUTLOOK_COLLECTED;
 	if (outlook_goes_on(t.outlook))
-		look_ahead(&t, c, v, site);
+		look_ahead(&t, timeline, v, site);
 	add_process(best, &t);
 	free(table);
 }
 
 /* Per process: workers that come and go one after the other would look like growth in their sum. */
-void owner_growth_of(struct owner_growth *best, const struct timeline *c, const struct selection *v,
+void owner_growth_of(struct owner_growth *best, const struct timeline *timeline, const struct selection *v,
 		     const struct owner *o)
 {
 	*best = (struct owner_growth){ 0 };
@@ -458,15 +463,15 @@ void owner_growth_of(struct owner_growth *best, const struct timeline *c, const 
 		to = from + 1;
 		while (to < o->member_count && !by_track(&o->members[from], &o->members[to]))
 			to++;
-		judge_members(best, c, v, o, from, to);
+		judge_members(best, timeline, v, o, from, to);
 	}
 }
 
-bool owner_growth_goes_on(const struct timeline *c, const struct selection *v, const struct model_site *site)
+bool owner_growth_goes_on(const struct timeline *timeline, const struct selection *v, const struct model_site *site)
 {
 	const struct owner one = { .members = &site, .member_count = 1 };
 	struct owner_growth t;
-	owner_growth_of(&t, c, v, &one);
+	owner_growth_of(&t, timeline, v, &one);
 	return outlook_goes_on(t.outlook);
 }
 

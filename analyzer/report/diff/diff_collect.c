@@ -188,13 +188,13 @@ static void take_phases(struct diff *d, int side)
 	}
 }
 
-static double middle(const struct step_list *p, const struct step_track *t,
+static double middle(const struct step_list *steps, const struct step_track *t,
 		     uint64_t (*point)(const struct step_track *, size_t))
 {
 	size_t n = 0;
-	double *values = calloc(p->count + 1, sizeof(*values)), median;
-	for (size_t i = 0; values && i < p->count; i++)
-		if (!p->steps[i].partial)
+	double *values = calloc(steps->count + 1, sizeof(*values)), median;
+	for (size_t i = 0; values && i < steps->count; i++)
+		if (!steps->steps[i].partial)
 			values[n++] = (double)point(t, i);
 	median = values ? median_of(values, n) : 0;
 	free(values);
@@ -204,16 +204,17 @@ static double middle(const struct step_list *p, const struct step_track *t,
 static void take_steps(struct diff *d, int side)
 {
 	const struct selection *v = &d->side[side].selection;
-	const struct step_list *p = timeline_main(d->side[side].analysis.timeline, v);
+	const struct step_list *steps = timeline_main(d->side[side].analysis.timeline, v);
 	char track[64];
-	if (!p)
+	if (!steps)
 		return;
-	add_seconds(d, side, STEPS, "step", "time", timeline_period(p));
-	for (size_t k = 0; k < p->track_count; k++) {
-		timeline_track_name(v, p->process, p->tracks[k].kind, p->tracks[k].device, track, sizeof(track));
-		add(d, side, STEPS, track, "low", middle(p, &p->tracks[k], step_low));
-		add(d, side, STEPS, track, "high", middle(p, &p->tracks[k], step_high));
-		struct growth g = timeline_growth(p, &p->tracks[k]);
+	add_seconds(d, side, STEPS, "step", "time", timeline_period(steps));
+	for (size_t k = 0; k < steps->track_count; k++) {
+		timeline_track_name(v, steps->process, steps->tracks[k].kind, steps->tracks[k].device, track,
+				    sizeof(track));
+		add(d, side, STEPS, track, "low", middle(steps, &steps->tracks[k], step_low));
+		add(d, side, STEPS, track, "high", middle(steps, &steps->tracks[k], step_high));
+		struct growth g = timeline_growth(steps, &steps->tracks[k]);
 		if (!g.unproven) /* then it is not known, in either */
 			add(d, side, STEPS, track, "growth a step", growth_is_steady(&g) ? g.rate : 0);
 	}

@@ -49,9 +49,9 @@ struct stack_list {
 static enum lifetime lifetime_of(const struct report *r, const struct window_site *s, const struct window_values *of)
 {
 	const struct site_windows *w = r->analysis.windows;
-	const struct step_list *p = timeline_step_list(r->analysis.timeline, s->process);
-	if (site_windows_track(w, s->track)->device == MODEL_NO_DEVICE || !p || p->source == LOOP_NONE ||
-	    p->source == LOOP_SITES || p->count < 2)
+	const struct step_list *steps = timeline_step_list(r->analysis.timeline, s->process);
+	if (site_windows_track(w, s->track)->device == MODEL_NO_DEVICE || !steps || steps->source == LOOP_NONE ||
+	    steps->source == LOOP_SITES || steps->count < 2)
 		return LIFETIME_UNKNOWN;
 	uint64_t first = UINT64_MAX, last = 0;
 	for (uint32_t i = 0; i < site_windows_count(w); i++)
@@ -59,9 +59,9 @@ static enum lifetime lifetime_of(const struct report *r, const struct window_sit
 			first = first == UINT64_MAX ? site_windows_time(w, i) : first;
 			last = site_windows_time(w, i + 1);
 		}
-	if (last <= p->steps[0].begin_ns)
+	if (last <= steps->steps[0].begin_ns)
 		return LIFETIME_SETUP;
-	return last > p->steps[0].end_ns && first != UINT64_MAX ? LIFETIME_STEP : LIFETIME_FIRST_STEP;
+	return last > steps->steps[0].end_ns && first != UINT64_MAX ? LIFETIME_STEP : LIFETIME_FIRST_STEP;
 }
 
 static uint32_t stack_of(const struct selection *v, const struct window_site *s)

@@ -100,7 +100,7 @@ char *report_command(const struct process *p, int columns);
 
 /* report_growth.c: steps, phases, growth. Prints nothing if nothing grows. */
 unsigned report_print_growth(const struct report *r);
-void report_json_timeline(json_t *o, const struct selection *v, const struct timeline *c);
+void report_json_timeline(json_t *o, const struct selection *v, const struct timeline *timeline);
 
 /* report_verdicts.c. Whether something failed, was killed, or a verdict holds. */
 bool report_is_trouble(const struct report *r);

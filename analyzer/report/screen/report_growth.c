@@ -20,12 +20,12 @@
 
 typedef uint64_t point_of(const struct step_track *t, size_t entry);
 
-static double median_point(const struct step_list *p, const struct step_track *t, point_of *point)
+static double median_point(const struct step_list *steps, const struct step_track *t, point_of *point)
 {
 	size_t n = 0;
-	double *values = calloc(p->count + 1, sizeof(*values)), median = 0;
-	for (size_t i = 0; values && i < p->count; i++)
-		if (!p->steps[i].partial)
+	double *values = calloc(steps->count + 1, sizeof(*values)), median = 0;
+	for (size_t i = 0; values && i < steps->count; i++)
+		if (!steps->steps[i].partial)
 			values[n++] = (double)point(t, i);
 	if (values)
 		median = median_of(values, n);
@@ -33,22 +33,22 @@ static double median_point(const struct step_list *p, const struct step_track *t
 	return median;
 }
 
-static json_t *json_points(const struct selection *v, const struct step_list *p, point_of *point, size_t entry)
+static json_t *json_points(const struct selection *v, const struct step_list *steps, point_of *point, size_t entry)
 {
 	json_t *o = json_object();
 	char name[64];
-	for (size_t k = 0; k < p->track_count; k++) {
-		const struct step_track *t = &p->tracks[k];
-		uint64_t bytes = entry == SIZE_MAX ? (uint64_t)median_point(p, t, point) : point(t, entry);
-		json_object_set_new(o, timeline_track_name(v, p->process, t->kind, t->device, name, sizeof(name)),
+	for (size_t k = 0; k < steps->track_count; k++) {
+		const struct step_track *t = &steps->tracks[k];
+		uint64_t bytes = entry == SIZE_MAX ? (uint64_t)median_point(steps, t, point) : point(t, entry);
+		json_object_set_new(o, timeline_track_name(v, steps->process, t->kind, t->device, name, sizeof(name)),
 				    json_bytes(bytes));
 	}
 	return o;
 }
 
-static json_t *json_step(const struct selection *v, const struct step_list *p, size_t i)
+static json_t *json_step(const struct selection *v, const struct step_list *steps, size_t i)
 {
-	const struct step *s = &p->steps[i];
+	const struct step *s = &steps->steps[i];
 	json_t *o = json_object();
 	json_object_set_new(o, "number", json_bytes(s->number));
 	json_object_set_new(o, "count", json_integer(s->count));
@@ -56,8 +56,8 @@ static json_t *json_step(const struct selection *v, const struct step_list *p, s
 	json_object_set_new(o, "end_s", json_seconds(s->end_ns));
 	json_object_set_new(o, "partial", json_boolean(s->partial));
 	json_object_set_new(o, "rare", json_integer(s->rare));
-	json_object_set_new(o, "low_bytes", json_points(v, p, step_low, i));
-	json_object_set_new(o, "high_bytes", json_points(v, p, step_high, i));
+	json_object_set_new(o, "low_bytes", json_points(v, steps, step_low, i));
+	json_object_set_new(o, "high_bytes", json_points(v, steps, step_high, i));
 	return o;
 }
 
@@ -73,15 +73,15 @@ static json_t *json_forecast(const struct forecast *f)
 	return o;
 }
 
-static json_t *json_growth(const struct selection *v, const struct timeline *c, const struct step_list *p)
+static json_t *json_growth(const struct selection *v, const struct timeline *timeline, const struct step_list *steps)
 {
 	json_t *o = json_object();
 	char name[64];
-	for (size_t k = 0; k < p->track_count; k++) {
-		const struct step_track *t = &p->tracks[k];
-		struct growth g = timeline_growth(p, t);
+	for (size_t k = 0; k < steps->track_count; k++) {
+		const struct step_track *t = &steps->tracks[k];
+		struct growth g = timeline_growth(steps, t);
 		double limit;
-		struct forecast f = owner_growth_forecast(c, v, p, t, &g, &limit);
+		struct forecast f = owner_growth_forecast(timeline, v, steps, t, &g, &limit);
 		json_t *track = json_object();
 		json_object_set_new(track, "kind", json_string(growth_name(g.kind)));
 		json_object_set_new(track, "certainty", json_string(certainty_name(g.certainty)));
@@ -89,42 +89,43 @@ static json_t *json_growth(const struct selection *v, const struct timeline *c, 
 		json_object_set_new(track, "error", json_real(g.rate_error));
 		json_object_set_new(track, "acceleration", json_real(g.acceleration));
 		json_object_set_new(track, "acceleration_error", json_real(g.acceleration_error));
-		json_object_set_new(track, "amplitude_bytes", json_bytes((uint64_t)timeline_amplitude(p, t)));
+		json_object_set_new(track, "amplitude_bytes", json_bytes((uint64_t)timeline_amplitude(steps, t)));
 		json_object_set_new(track, "limit_bytes", isfinite(limit) ? json_bytes((uint64_t)limit) : json_null());
 		json_object_set_new(track, "runs_out_at_step", json_forecast(&f));
-		json_object_set_new(o, timeline_track_name(v, p->process, t->kind, t->device, name, sizeof(name)),
+		json_object_set_new(o, timeline_track_name(v, steps->process, t->kind, t->device, name, sizeof(name)),
 				    track);
 	}
 	return o;
 }
 
-static json_t *json_rare(const struct step_list *p)
+static json_t *json_rare(const struct step_list *steps)
 {
 	json_t *o = json_object();
-	json_object_set_new(o, "count", json_bytes(p->rare));
+	json_object_set_new(o, "count", json_bytes(steps->rare));
 	json_object_set_new(o, "every",
-			    p->rare > 1 ? json_real((double)(p->rare_last - p->rare_first) / (double)(p->rare - 1))
-					: json_null());
+			    steps->rare > 1 ? json_real((double)(steps->rare_last - steps->rare_first) /
+							(double)(steps->rare - 1))
+					    : json_null());
 	return o;
 }
 
-static json_t *json_steps(const struct selection *v, const struct timeline *c, const struct step_list *p)
+static json_t *json_steps(const struct selection *v, const struct timeline *timeline, const struct step_list *steps)
 {
-	if (!p)
+	if (!steps)
 		return json_null();
 	json_t *o = json_object(), *list = json_array();
-	size_t every = p->count / MOST_STEPS + 1;
-	for (size_t i = 0; i < p->count; i += every)
-		json_array_append_new(list, json_step(v, p, i));
-	json_object_set_new(o, "count", json_bytes(p->total));
-	json_object_set_new(o, "period_s", json_real(timeline_period(p)));
-	json_object_set_new(o, "source", json_string(timeline_source(p->source)));
-	json_object_set_new(o, "pid", json_integer(p->process->pid));
-	json_object_set_new(o, "micro_steps", json_integer(p->micro));
-	json_object_set_new(o, "rare", json_rare(p));
-	json_object_set_new(o, "low_bytes", json_points(v, p, step_low, SIZE_MAX));
-	json_object_set_new(o, "high_bytes", json_points(v, p, step_high, SIZE_MAX));
-	json_object_set_new(o, "growth", json_growth(v, c, p));
+	size_t every = steps->count / MOST_STEPS + 1;
+	for (size_t i = 0; i < steps->count; i += every)
+		json_array_append_new(list, json_step(v, steps, i));
+	json_object_set_new(o, "count", json_bytes(steps->total));
+	json_object_set_new(o, "period_s", json_real(timeline_period(steps)));
+	json_object_set_new(o, "source", json_string(timeline_source(steps->source)));
+	json_object_set_new(o, "pid", json_integer(steps->process->pid));
+	json_object_set_new(o, "micro_steps", json_integer(steps->micro));
+	json_object_set_new(o, "rare", json_rare(steps));
+	json_object_set_new(o, "low_bytes", json_points(v, steps, step_low, SIZE_MAX));
+	json_object_set_new(o, "high_bytes", json_points(v, steps, step_high, SIZE_MAX));
+	json_object_set_new(o, "growth", json_growth(v, timeline, steps));
 	json_object_set_new(o, "list_every", json_bytes(every));
 	json_object_set_new(o, "list", list);
 	return o;
@@ -188,15 +189,15 @@ static json_t *json_phase(const struct selection *v, const struct phase *p)
 	return o;
 }
 
-void report_json_timeline(json_t *o, const struct selection *v, const struct timeline *c)
+void report_json_timeline(json_t *o, const struct selection *v, const struct timeline *timeline)
 {
 	json_t *list = json_array();
-	const struct phases *phases = timeline_phases(c);
+	const struct phases *phases = timeline_phases(timeline);
 	for (size_t i = 0; i < phases_count(phases); i++)
 		if (selection_has(v, phases_get(phases, i)->process))
 			json_array_append_new(list, json_phase(v, phases_get(phases, i)));
 	json_object_set_new(o, "phases", list);
-	json_object_set_new(o, "steps", json_steps(v, c, timeline_main(c, v)));
+	json_object_set_new(o, "steps", json_steps(v, timeline, timeline_main(timeline, v)));
 }
 
 /* ---- screen: growth ------------------------------------------------------------------------------------ */
@@ -212,11 +213,11 @@ struct grown {
 
 /* Where a pool's blocks were seen, what the driver gave it is not the program's growth: the pool keeps what it once
  * had. */
-static bool has_pool(const struct step_list *p, uint32_t device)
+static bool has_pool(const struct step_list *steps, uint32_t device)
 {
-	for (size_t k = 0; k < p->track_count; k++)
-		if (p->tracks[k].kind == MODEL_POOL && p->tracks[k].device == device &&
-		    step_high(&p->tracks[k], p->count - 1))
+	for (size_t k = 0; k < steps->track_count; k++)
+		if (steps->tracks[k].kind == MODEL_POOL && steps->tracks[k].device == device &&
+		    step_high(&steps->tracks[k], steps->count - 1))
 			return true;
 	return false;
 }
@@ -243,25 +244,25 @@ static void weigh(struct grown *g, double part)
 	g->weight = host ? g->growth.bytes : part;
 }
 
-static const struct step_track *track_at(const struct step_list *p, const struct growth_place *place)
+static const struct step_track *track_at(const struct step_list *steps, const struct growth_place *place)
 {
-	for (size_t k = 0; p && p->count && k < p->track_count; k++)
-		if (p->tracks[k].kind == place->kind && p->tracks[k].device == place->device)
-			return &p->tracks[k];
+	for (size_t k = 0; steps && steps->count && k < steps->track_count; k++)
+		if (steps->tracks[k].kind == place->kind && steps->tracks[k].device == place->device)
+			return &steps->tracks[k];
 	return NULL;
 }
 
-static struct grown find_grown(const struct timeline *c, const struct diagnosis *x)
+static struct grown find_grown(const struct timeline *timeline, const struct diagnosis *x)
 {
 	struct grown best = { 0 };
 	for (size_t i = 0; i < x->findings.track_count; i++) {
 		const struct track_finding *found = &x->findings.tracks[i];
-		const struct step_list *p = timeline_step_list(c, found->place.process);
-		const struct step_track *t = track_at(p, &found->place);
+		const struct step_list *steps = timeline_step_list(timeline, found->place.process);
+		const struct step_track *t = track_at(steps, &found->place);
 		if (found->growth.outlook != OUTLOOK_LEAKS || !t || is_ruled_out(x, t->device) ||
-		    (t->kind == MODEL_DEVICE && has_pool(p, t->device)))
+		    (t->kind == MODEL_DEVICE && has_pool(steps, t->device)))
 			continue;
-		struct grown g = { .list = p, .track = t, .growth = timeline_growth(p, t) };
+		struct grown g = { .list = steps, .track = t, .growth = timeline_growth(steps, t) };
 		g.growth = growth_is_steady(&g.growth) ? g.growth : found->growth.growth;
 		const double part = found->growth.growth.bytes / (double)found->bytes;
 		weigh(&g, part);
@@ -274,36 +275,38 @@ static struct grown find_grown(const struct timeline *c, const struct diagnosis 
 enum { COLUMNS = 10, COLUMN = 9, ROW_NAME = 10 };
 
 /* How many places there is room for. */
-static size_t places(const struct step_list *p)
+static size_t places(const struct step_list *steps)
 {
 	size_t room = (size_t)(output_width() - ROW_NAME) / COLUMN, n = room < COLUMNS ? room : COLUMNS;
-	return p->count < n ? p->count : n;
+	return steps->count < n ? steps->count : n;
 }
 
-static void print_row(const struct step_list *p, const struct step_track *t, point_of *point, const char *name,
+static void print_row(const struct step_list *steps, const struct step_track *t, point_of *point, const char *name,
 		      double unit)
 {
-	size_t n = places(p);
+	size_t n = places(steps);
 	print("\n  %-8s", name);
 	for (size_t i = 0; i < n; i++) {
-		double value = (double)point(t, (i + 1) * p->count / n - 1) / unit;
+		double value = (double)point(t, (i + 1) * steps->count / n - 1) / unit;
 		print(" %8.*f", value < 10 ? 3 : value < 1000 ? 2 : 0, value);
 	}
 }
 
 /* High and low points at up to ten places. */
-static void print_places(const struct step_list *p, const struct step_track *t)
+static void print_places(const struct step_list *steps, const struct step_track *t)
 {
-	size_t n = places(p);
-	double most = (double)step_high(t, p->count - 1);
+	size_t n = places(steps);
+	double most = (double)step_high(t, steps->count - 1);
 	bool gib = most >= 1073741824.0, mib = most >= 1048576.0;
 	double unit = gib ? 1073741824.0 : mib ? 1048576.0 : 1024.0;
-	int digits = p->source != LOOP_NONE ? 0 : step_x(p, p->count - 1) < 30 ? 2 : step_x(p, p->count - 1) < 300;
-	print("  %-8s", p->source == LOOP_NONE ? "second" : "step");
+	int digits = steps->source != LOOP_NONE             ? 0
+		     : step_x(steps, steps->count - 1) < 30 ? 2
+							    : step_x(steps, steps->count - 1) < 300;
+	print("  %-8s", steps->source == LOOP_NONE ? "second" : "step");
 	for (size_t i = 0; i < n; i++)
-		print(" %8.*f", digits, step_x(p, (i + 1) * p->count / n - 1));
-	print_row(p, t, step_high, gib ? "GiB high" : mib ? "MiB high" : "KiB high", unit);
-	print_row(p, t, step_low, "     low", unit);
+		print(" %8.*f", digits, step_x(steps, (i + 1) * steps->count / n - 1));
+	print_row(steps, t, step_high, gib ? "GiB high" : mib ? "MiB high" : "KiB high", unit);
+	print_row(steps, t, step_low, "     low", unit);
 	print("\n");
 }
 
@@ -316,14 +319,14 @@ static const struct model_oom *end_of(const struct selection *v, const struct gr
 	return o && o->process == g->list->process->id ? o : NULL;
 }
 
-static double x_of(const struct step_list *p, uint64_t ns)
+static double x_of(const struct step_list *steps, uint64_t ns)
 {
-	if (p->source == LOOP_NONE)
-		return (double)(ns - p->process->start_ns) / 1e9;
-	for (size_t i = 0; i < p->count; i++)
-		if (ns <= p->steps[i].end_ns)
-			return (double)(p->steps[i].number + p->steps[i].count - 1);
-	const struct step *last = &p->steps[p->count - 1];
+	if (steps->source == LOOP_NONE)
+		return (double)(ns - steps->process->start_ns) / 1e9;
+	for (size_t i = 0; i < steps->count; i++)
+		if (ns <= steps->steps[i].end_ns)
+			return (double)(steps->steps[i].number + steps->steps[i].count - 1);
+	const struct step *last = &steps->steps[steps->count - 1];
 	return (double)(last->number + last->count);
 }
 
@@ -337,7 +340,7 @@ static unsigned print_fact(const char *name, char *text)
 }
 
 /* What could be known when half of it had run, beside what came. */
-static unsigned print_hindsight(const struct selection *v, const struct timeline *c, const struct grown *g,
+static unsigned print_hindsight(const struct selection *v, const struct timeline *timeline, const struct grown *g,
 				const struct model_oom *o)
 {
 	struct step_list half = *g->list;
@@ -345,7 +348,7 @@ static unsigned print_hindsight(const struct selection *v, const struct timeline
 	const char *unit = half.source == LOOP_NONE ? "second" : "step";
 	half.count = (half.count + 1) / 2;
 	struct growth growth = timeline_growth(&half, g->track);
-	struct forecast f = owner_growth_forecast(c, v, &half, g->track, &growth, &limit);
+	struct forecast f = owner_growth_forecast(timeline, v, &half, g->track, &growth, &limit);
 	if (!f.ever)
 		return print_fact("forecast", output_format("none half-way; it failed at %s %.0f", unit, failed));
 	char *when = forecast_text(f.x, f.low, f.high);
@@ -356,14 +359,14 @@ static unsigned print_hindsight(const struct selection *v, const struct timeline
 	return lines;
 }
 
-static unsigned print_forecast(const struct selection *v, const struct timeline *c, const struct grown *g)
+static unsigned print_forecast(const struct selection *v, const struct timeline *timeline, const struct grown *g)
 {
 	const struct model_oom *ended = end_of(v, g);
 	if (ended)
-		return print_hindsight(v, c, g, ended);
+		return print_hindsight(v, timeline, g, ended);
 
 	double limit, period = timeline_mean_period(g->list);
-	struct forecast f = owner_growth_forecast(c, v, g->list, g->track, &g->growth, &limit);
+	struct forecast f = owner_growth_forecast(timeline, v, g->list, g->track, &g->growth, &limit);
 	bool stepped = g->list->source != LOOP_NONE;
 	if (!f.ever)
 		return 0;
@@ -389,18 +392,20 @@ static const char *period_text(char *text, size_t size, double seconds)
 static unsigned print_growth(const struct report *r, const struct grown *g)
 {
 	const struct selection *v = r->selection;
-	const struct timeline *c = r->analysis.timeline;
-	const struct step_list *p = g->list;
-	const char *unit = p->source == LOOP_NONE ? "s" : "step";
+	const struct timeline *timeline = r->analysis.timeline;
+	const struct step_list *step_list = g->list;
+	const char *unit = step_list->source == LOOP_NONE ? "s" : "step";
 	char name[64], period[32];
-	timeline_track_name(v, p->process, g->track->kind, g->track->device, name, sizeof(name));
-	const bool marked = p->source == LOOP_MARKS || p->source == LOOP_NVTX || p->source == LOOP_MSTX;
+	timeline_track_name(v, step_list->process, g->track->kind, g->track->device, name, sizeof(name));
+	const bool marked =
+		step_list->source == LOOP_MARKS || step_list->source == LOOP_NVTX || step_list->source == LOOP_MSTX;
 	char *of = output_format("GROWTH  %s of %u %s; ", g->track->kind == MODEL_MAP ? "mapped memory" : name,
-				 p->process->pid, p->process->name);
-	char *steps = p->source == LOOP_NONE ? strdup("no steps were found")
-					     : output_format("%s steps (%s each)", COUNT(p->total),
-							     period_text(period, sizeof(period), timeline_period(p)));
-	const char *how = p->source == LOOP_NONE ? "" : marked ? " as marked" : " found without marks";
+				 step_list->process->pid, step_list->process->name);
+	char *steps = step_list->source == LOOP_NONE
+			      ? strdup("no steps were found")
+			      : output_format("%s steps (%s each)", COUNT(step_list->total),
+					      period_text(period, sizeof(period), timeline_period(step_list)));
+	const char *how = step_list->source == LOOP_NONE ? "" : marked ? " as marked" : " found without marks";
 	print("\n");
 	output_first_line(STYLE_BAD,
 			  (char *[]){ output_format("%s%s%s", of ? of : "", steps ? steps : "", how),
@@ -409,7 +414,7 @@ static unsigned print_growth(const struct report *r, const struct grown *g)
 	free(of);
 	free(steps);
 	if (!r->brief)
-		print_places(p, g->track);
+		print_places(step_list, g->track);
 	char *more = g->growth.kind == GROWTH_ACCELERATING
 			     ? output_format(", +%s/%s each 100", BYTES((uint64_t)(g->growth.acceleration * 100)), unit)
 			     : strdup("");
@@ -418,7 +423,7 @@ static unsigned print_growth(const struct report *r, const struct grown *g)
 						  BYTES((uint64_t)g->growth.rate), unit,
 						  BYTES((uint64_t)ceil(g->growth.rate_error)), more ? more : ""));
 	free(more);
-	return lines + (r->brief ? 2 : 5) + print_forecast(v, c, g);
+	return lines + (r->brief ? 2 : 5) + print_forecast(v, timeline, g);
 }
 
 /* ---- screen: what grows -------------------------------------------------------------------------------- */

@@ -159,9 +159,9 @@ static void print_axis(const struct plot *p)
 }
 
 /* Phases that do not lie in another, each from where it begins with as much of its name as there is room for. */
-static unsigned print_phases(const struct plot *p, const struct timeline *c)
+static unsigned print_phases(const struct plot *p, const struct timeline *timeline)
 {
-	const struct phases *phases = c ? timeline_phases(c) : NULL;
+	const struct phases *phases = timeline ? timeline_phases(timeline) : NULL;
 	size_t at = 0, until = 0;
 	uint64_t end = 0;
 	bool any = false;
@@ -230,7 +230,7 @@ static bool fill(struct plot *p)
 	return p->most;
 }
 
-unsigned timeline_plot(const struct selection *v, const struct timeline *c, unsigned height)
+unsigned timeline_plot(const struct selection *v, const struct timeline *timeline, unsigned height)
 {
 	int columns = output_width() - LABEL - 1;
 	struct plot p = { .selection = v, .columns = columns > 8 ? (size_t)columns : 8, .height = height };
@@ -242,7 +242,7 @@ unsigned timeline_plot(const struct selection *v, const struct timeline *c, unsi
 			print_plot_line(&p, line);
 		print_axis(&p);
 		lines = 3 + height;
-		lines += print_phases(&p, c);
+		lines += print_phases(&p, timeline);
 		lines += print_failures(&p);
 	}
 	free(p.values);

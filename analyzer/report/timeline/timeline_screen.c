@@ -70,11 +70,11 @@ static void print_chart(struct selection *v, size_t rows, struct all_sample_seri
 }
 
 /* The plot, and below it what fits of the chart: the largest lines first would hide whose they are, so as in a pipe. */
-void timeline_print(struct selection *v, const struct timeline *c, struct all_sample_series *sampled)
+void timeline_print(struct selection *v, const struct timeline *timeline, struct all_sample_series *sampled)
 {
 	enum { LEAST = 4, BESIDE = 12 }; /* lines of a plot; of all that stands with it */
 	int rows = output_rows() - 1, height = rows - BESIDE;
-	unsigned lines = timeline_plot(v, c, (unsigned)(height < LEAST ? LEAST : height > 20 ? 20 : height));
+	unsigned lines = timeline_plot(v, timeline, (unsigned)(height < LEAST ? LEAST : height > 20 ? 20 : height));
 	int left = rows - (int)lines - 4; /* the empty line, titles, what is left out */
 	if (lines)
 		print("\n");

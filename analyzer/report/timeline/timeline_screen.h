@@ -7,7 +7,7 @@
 #include "analyzer/timeline/timeline.h"
 
 /* The plot, and below it what fits of the chart. */
-void timeline_print(struct selection *v, const struct timeline *c, struct all_sample_series *sampled);
+void timeline_print(struct selection *v, const struct timeline *timeline, struct all_sample_series *sampled);
 
 /* The chart alone, with all rows. */
 void timeline_print_chart(struct selection *v, struct all_sample_series *sampled);
