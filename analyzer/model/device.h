@@ -33,7 +33,7 @@ struct device;
 
 struct share {
 	struct model_share seen;
-	struct process_memory *account;
+	struct process_memory *memory;
 	struct device *device;
 	struct peak_sum layer[MODEL_LAYERS];
 	uint64_t at_peak[MODEL_LAYERS], at_peak_stamp; /* at the device's peak moment, see device_touch() */
@@ -131,34 +131,34 @@ struct device_event {
  * device_query.c: what is shown ---- */
 
 int devices_find_all(struct model *m);
-int devices_event(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
-int devices_inherit(struct process_memory *a, const struct process_memory *parent);
+int devices_event(struct process_memory *memory, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
+int devices_inherit(struct process_memory *memory, const struct process_memory *parent);
 /* As process_memory_end() does for the host. */
-int devices_end(struct process_memory *a, bool keep_live);
-void devices_drop(struct process_memory *a);
-void devices_fill_sites(struct process_memory *a);
+int devices_end(struct process_memory *memory, bool keep_live);
+void devices_drop(struct process_memory *memory);
+void devices_fill_sites(struct process_memory *memory);
 void devices_restart(struct model *m, uint64_t ns);
-void devices_restart_process(struct process_memory *a, uint64_t ns);
+void devices_restart_process(struct process_memory *memory, uint64_t ns);
 void devices_halve(struct model *m);
 int devices_finish(struct model *m);
-void devices_finish_site(const struct process_memory *a, struct model_site *s);
-int devices_each_block(const struct process_memory *a, enum model_kind kind,
+void devices_finish_site(const struct process_memory *memory, struct model_site *s);
+int devices_each_block(const struct process_memory *memory, enum model_kind kind,
 		       int (*f)(void *arg, const struct model_block *b), void *arg);
-void devices_fini_process(struct process_memory *a);
+void devices_fini_process(struct process_memory *memory);
 void devices_fini(struct model *m);
 
 /* What the process has on devices, made if it has nothing yet; NULL = no memory. */
-struct process_devices *process_devices_of(struct process_memory *a);
+struct process_devices *process_devices_of(struct process_memory *memory);
 
 /* The share of this process on its device `id`, made if it is new; NULL = no memory. */
-struct share *share_of(struct process_memory *a, uint32_t id);
+struct share *share_of(struct process_memory *memory, uint32_t id);
 /* Adds the share's device to those that the model shows. 0 or -MT_EMEMORY. */
 int share_show(struct share *s);
 
 /* In a forked child: frees a block of its parent's. False: there is none at `addr`, or it was freed here before. The
  * other undoes that. */
-bool devices_free_inherited(struct process_memory *a, enum event_space space, uint64_t addr);
-void devices_undo_inherited(struct process_memory *a, enum event_space space, uint64_t addr);
+bool devices_free_inherited(struct process_memory *memory, enum event_space space, uint64_t addr);
+void devices_undo_inherited(struct process_memory *memory, enum event_space space, uint64_t addr);
 
 /* Live bytes and blocks of a layer change by so much. LAYER_RESERVED has no sites. */
 void share_change(struct share *s, enum model_layer layer, const struct change *c, uint64_t ns);
@@ -172,7 +172,7 @@ static inline enum model_layer device_layer(uint32_t kind)
 }
 
 /* The share of a process, by the device's index; NULL = none. */
-struct share *share_by_device(const struct process_memory *a, uint32_t device);
+struct share *share_by_device(const struct process_memory *memory, uint32_t device);
 
 /* Before anything gets smaller, and at the end: what is highest now is counted. */
 void device_settle_moment(struct device *d);
@@ -188,12 +188,12 @@ int device_moment(const struct device *d, struct model_moment *at, uint64_t ns, 
 
 /* ---- device_blocks.c ---- */
 
-int memory_alloc(struct process_memory *a, const struct device_event *e);
-int memory_free(struct process_memory *a, const struct device_event *e);
-int memory_map(struct process_memory *a, const struct device_event *e);
-int memory_unmap(struct process_memory *a, const struct device_event *e);
-int memory_undo(struct process_memory *a, const struct device_event *e);
-int memory_reset(struct process_memory *a, const struct device_event *e);
+int memory_alloc(struct process_memory *memory, const struct device_event *e);
+int memory_free(struct process_memory *memory, const struct device_event *e);
+int memory_map(struct process_memory *memory, const struct device_event *e);
+int memory_unmap(struct process_memory *memory, const struct device_event *e);
+int memory_undo(struct process_memory *memory, const struct device_event *e);
+int memory_reset(struct process_memory *memory, const struct device_event *e);
 /* Drops all blocks of a share when its process ended; no callback is called. */
 void memory_drop(struct share *s);
 void memory_fini(struct process_devices *b);
@@ -210,15 +210,15 @@ void graphs_count(const struct share *s, const bool *has, unsigned *captures, un
 
 /* ---- device_ooms.c ---- */
 
-int oom_info(struct process_memory *a, const struct device_event *e);
-int oom_fail(struct process_memory *a, const struct device_event *e);
+int oom_info(struct process_memory *memory, const struct device_event *e);
+int oom_fail(struct process_memory *memory, const struct device_event *e);
 /* The pool got a block. `since` is when (device_events) the newest of the memory under it came to the same ring; 0 =
  * never. */
 int oom_served(struct share *s, const struct device_event *e, uint64_t since);
 /* The driver gave memory. */
 void oom_given(struct share *s, const struct device_event *e);
 /* The process ended, or the pass: what failed and was not tried again stays as it is. */
-int ooms_settle(struct process_memory *a);
+int ooms_settle(struct process_memory *memory);
 /* Those of all devices in order of time, and how they ended. */
 int ooms_finish(struct model *m);
 void ooms_fini(struct device *d);

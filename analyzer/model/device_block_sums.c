@@ -21,24 +21,24 @@ static void bump(struct model_totals *t, enum device_counter c, uint64_t n)
 	}
 }
 
-void device_count_up(struct process_memory *a, struct share *s, enum event_space space, enum device_counter c,
+void device_count_up(struct process_memory *memory, struct share *s, enum event_space space, enum device_counter c,
 		     uint64_t n)
 {
 	enum model_kind kind = space_kind(space);
 	if (kind == MODEL_KINDS)
 		return;
-	bump(&a->kind[kind].totals, c, n);
+	bump(&memory->kind[kind].totals, c, n);
 	if (s && kind >= MODEL_HOST_KINDS)
 		bump(&s->layer[kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY].totals, c, n);
 }
 
 /* ---- what is live ---------------------------------------------------------------------------------------- */
 
-static void change_registered(struct process_memory *a, int64_t bytes)
+static void change_registered(struct process_memory *memory, int64_t bytes)
 {
-	a->seen.registered_bytes += (uint64_t)bytes;
-	if (a->seen.registered_bytes > a->seen.registered_peak_bytes)
-		a->seen.registered_peak_bytes = a->seen.registered_bytes;
+	memory->seen.registered_bytes += (uint64_t)bytes;
+	if (memory->seen.registered_bytes > memory->seen.registered_peak_bytes)
+		memory->seen.registered_peak_bytes = memory->seen.registered_bytes;
 }
 
 void device_move_block(struct share *s, enum event_space space, const struct block *b, int64_t delta, uint64_t ns)
@@ -46,9 +46,9 @@ void device_move_block(struct share *s, enum event_space space, const struct blo
 	enum model_kind kind = space_kind(space);
 	const struct change c = { kind, b->site, delta * (int64_t)b->size, delta, b->addr, b->thread, b->ns };
 	if (space == SPACE_REGISTERED)
-		change_registered(s->account, c.bytes);
+		change_registered(s->memory, c.bytes);
 	if (kind == MODEL_PINNED)
-		process_memory_change(s->account, &c, ns);
+		process_memory_change(s->memory, &c, ns);
 	else if (kind != MODEL_KINDS)
 		share_change(s, kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY, &c, ns);
 	if (kind == MODEL_POOL && s->capture_count)
@@ -57,20 +57,20 @@ void device_move_block(struct share *s, enum event_space space, const struct blo
 
 void device_end_block(struct share *s, enum event_space space, struct block *b, uint64_t ns)
 {
-	device_count_up(s->account, s, space, COUNT_MISSED, 1);
+	device_count_up(s->memory, s, space, COUNT_MISSED, 1);
 	device_move_block(s, space, b, -1, ns);
 	blocks_remove(&s->space[space], b);
 }
 
 /* ---- blocks of a parent ---------------------------------------------------------------------------------- */
 
-bool devices_free_inherited(struct process_memory *a, enum event_space space, uint64_t addr)
+bool devices_free_inherited(struct process_memory *memory, enum event_space space, uint64_t addr)
 {
-	return inherited_blocks_take(&a->devices->inherited_blocks, inherited_blocks_key(space, addr)) !=
+	return inherited_blocks_take(&memory->devices->inherited_blocks, inherited_blocks_key(space, addr)) !=
 	       INHERITED_BLOCKS_GONE;
 }
 
-void devices_undo_inherited(struct process_memory *a, enum event_space space, uint64_t addr)
+void devices_undo_inherited(struct process_memory *memory, enum event_space space, uint64_t addr)
 {
-	inherited_blocks_put_back(&a->devices->inherited_blocks, inherited_blocks_key(space, addr), 0);
+	inherited_blocks_put_back(&memory->devices->inherited_blocks, inherited_blocks_key(space, addr), 0);
 }

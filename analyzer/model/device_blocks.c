@@ -16,7 +16,7 @@ static int put_extent(struct share *s, const struct device_event *e, uint32_t si
 	const struct extent x = { .start = e->slot->addr,
 				  .end = device_end_of(e->slot->addr, e->slot->size),
 				  .ns = e->ns,
-				  .event = s->account->model->device_events,
+				  .event = s->memory->model->device_events,
 				  .site = site,
 				  .ring = e->ring,
 				  .bytes = e->slot->size };
@@ -30,52 +30,51 @@ static int64_t site_of(struct share *s, enum event_space space, const struct dev
 	enum model_kind kind = space_kind(space);
 	if (kind == MODEL_KINDS)
 		return BLOCK_NO_SITE;
-	return kind == MODEL_PINNED ? process_memory_site(s->account, kind, e->slot, e->thread)
-				    : share_site(s, kind, e);
+	return kind == MODEL_PINNED ? process_memory_site(s->memory, kind, e->slot, e->thread) : share_site(s, kind, e);
 }
 
 static void count_given(struct share *s, enum event_space space, uint32_t site, uint64_t bytes)
 {
 	enum model_kind kind = space_kind(space);
 	if (kind == MODEL_PINNED)
-		process_memory_count(s->account, kind, site, bytes);
+		process_memory_count(s->memory, kind, site, bytes);
 	else if (kind != MODEL_KINDS)
 		share_count(s, kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY, site, bytes);
 	s->given++;
 }
 
-static int alloc_physical(struct process_memory *a, struct share *s, const struct device_event *e)
+static int alloc_physical(struct process_memory *memory, struct share *s, const struct device_event *e)
 {
-	struct physical *old = physical_find(a, e->slot->addr);
+	struct physical *old = physical_find(memory, e->slot->addr);
 	enum event_space space = s->seen.id ? SPACES : SPACE_PINNED;
 	if (old) {
-		device_count_up(a, old->share, space, COUNT_MISSED, 1);
-		physical_release(a, old, e->ns);
+		device_count_up(memory, old->share, space, COUNT_MISSED, 1);
+		physical_release(memory, old, e->ns);
 	}
 	int64_t site = site_of(s, space, e);
 	if (site < 0)
 		return (int)site;
 	count_given(s, space, (uint32_t)site, e->slot->size);
 	oom_given(s, e);
-	int64_t i = physical_put(a,
+	int64_t i = physical_put(memory,
 				 &(struct physical){ .handle = e->slot->addr,
 						     .size = e->slot->size,
 						     .ns = e->ns,
-						     .event = a->model->device_events,
+						     .event = memory->model->device_events,
 						     .share = s,
 						     .site = (uint32_t)site,
 						     .thread = e->thread,
 						     .ring = e->ring },
 				 e->ns);
-	return i < 0 ? (int)i : physical_hold(a, e->slot->addr, (uint32_t)i);
+	return i < 0 ? (int)i : physical_hold(memory, e->slot->addr, (uint32_t)i);
 }
 
 /* A handle that was asked for again, of memory that is known: one more reference. 1 = so it is, 0 = it is another's
  * memory. */
-static int retain(struct process_memory *a, const struct device_event *e)
+static int retain(struct process_memory *memory, const struct device_event *e)
 {
-	struct process_devices *b = a->devices;
-	struct physical *p = physical_find(a, e->slot->addr);
+	struct process_devices *b = memory->devices;
+	struct physical *p = physical_find(memory, e->slot->addr);
 	if (p) {
 		p->retained++;
 		return 1;
@@ -83,13 +82,14 @@ static int retain(struct process_memory *a, const struct device_event *e)
 	for (size_t i = 0; i < b->physical_count; i++)
 		if (b->physical[i].used && b->physical[i].released && b->physical[i].handle == e->slot->addr) {
 			b->physical[i].released = false;
-			int error = physical_hold(a, e->slot->addr, (uint32_t)i);
+			int error = physical_hold(memory, e->slot->addr, (uint32_t)i);
 			return error ? error : 1;
 		}
 	return 0;
 }
 
-static int alloc_block(struct process_memory *a, struct share *s, enum event_space space, const struct device_event *e)
+static int alloc_block(struct process_memory *memory, struct share *s, enum event_space space,
+		       const struct device_event *e)
 {
 	struct block *old = blocks_find(&s->space[space], e->slot->addr);
 	enum model_kind kind = space_kind(space);
@@ -98,7 +98,7 @@ static int alloc_block(struct process_memory *a, struct share *s, enum event_spa
 	int64_t site = site_of(s, space, e);
 	int error = site < 0 ? (int)site : space == SPACE_LINEAR ? put_extent(s, e, (uint32_t)site) : 0;
 	if (!error && kind != MODEL_KINDS)
-		error = process_memory_set_last(a, kind, e->thread, e->slot->addr);
+		error = process_memory_set_last(memory, kind, e->thread, e->slot->addr);
 	if (error)
 		return error;
 	const struct block b = {
@@ -118,37 +118,37 @@ static int alloc_block(struct process_memory *a, struct share *s, enum event_spa
 	return error ? error : blocks_put(&s->space[space], &b);
 }
 
-static int reserve(struct process_memory *a, const struct device_event *e)
+static int reserve(struct process_memory *memory, const struct device_event *e)
 {
-	struct ranges *all = &a->devices->reserved;
+	struct ranges *all = &memory->devices->reserved;
 	uint64_t start = e->slot->addr, end = device_end_of(start, e->slot->size);
 	for (const struct range *r; start < end && (r = ranges_overlap(all, start, end)) != NULL;)
 		ranges_remove(all, r);
 	return start < end ? ranges_put(all, &(struct range){ .start = start, .end = end, .ns = e->ns }) : 0;
 }
 
-int memory_alloc(struct process_memory *a, const struct device_event *e)
+int memory_alloc(struct process_memory *memory, const struct device_event *e)
 {
 	if (!is_class(e->ext.class))
 		return 0;
 	if (e->ext.class == MT_CLASS_RESERVED)
-		return reserve(a, e);
-	struct share *s = share_of(a, e->ext.device);
-	int known = s ? e->ext.class == MT_CLASS_ALIAS ? retain(a, e) : 0 : -MT_EMEMORY;
+		return reserve(memory, e);
+	struct share *s = share_of(memory, e->ext.device);
+	int known = s ? e->ext.class == MT_CLASS_ALIAS ? retain(memory, e) : 0 : -MT_EMEMORY;
 	if (known)
 		return known < 0 ? known : 0;
-	return e->ext.class == MT_CLASS_PHYSICAL ? alloc_physical(a, s, e)
-						 : alloc_block(a, s, space_of_class(e->ext.class), e);
+	return e->ext.class == MT_CLASS_PHYSICAL ? alloc_physical(memory, s, e)
+						 : alloc_block(memory, s, space_of_class(e->ext.class), e);
 }
 
-int memory_map(struct process_memory *a, const struct device_event *e)
+int memory_map(struct process_memory *memory, const struct device_event *e)
 {
-	struct physical *p = physical_find(a, e->ext.stream);
+	struct physical *p = physical_find(memory, e->ext.stream);
 	uint64_t start = e->slot->addr, end = device_end_of(start, e->slot->size);
 	if (!p || start == end)
 		return 0; /* another process's memory, or a handle of before the recording */
 	struct share *s = p->share;
-	const struct range *r = reservation_at(a, start);
+	const struct range *r = reservation_at(memory, start);
 	struct extent x = { .start = start,
 			    .end = end,
 			    .ns = p->ns,
@@ -156,7 +156,7 @@ int memory_map(struct process_memory *a, const struct device_event *e)
 			    .site = p->site,
 			    .ring = p->ring,
 			    .bytes = p->maps ? 0 : e->slot->size,
-			    .physical = (uint32_t)(p - a->devices->physical) + 1,
+			    .physical = (uint32_t)(p - memory->devices->physical) + 1,
 			    .pool = r && r->class,
 			    .capture = r && r->file <= s->capture_count ? r->file : 0 };
 	physical_count_maps(p, 1, e->ns); /* before what lies there goes, which may be a view of the same */
@@ -166,42 +166,43 @@ int memory_map(struct process_memory *a, const struct device_event *e)
 
 /* ---- frees ----------------------------------------------------------------------------------------------- */
 
-static struct share *share_known(const struct process_memory *a, uint32_t id)
+static struct share *share_known(const struct process_memory *memory, uint32_t id)
 {
-	return id < a->devices->share_room ? a->devices->shares[id] : NULL;
+	return id < memory->devices->share_room ? memory->devices->shares[id] : NULL;
 }
 
 /* The block at `addr`: on the device that the event names, or on another. */
-static struct block *find_block(const struct process_memory *a, const struct device_event *e, enum event_space space,
-				struct share **s)
+static struct block *find_block(const struct process_memory *memory, const struct device_event *e,
+				enum event_space space, struct share **s)
 {
 	struct block *b = NULL;
 	/* the framework says whose block it frees, unless it tells by mstx */
 	bool anywhere = (space != SPACE_POOL && space != SPACE_WORKSPACE) || !e->ext.device;
-	*s = share_known(a, e->ext.device);
+	*s = share_known(memory, e->ext.device);
 	if (*s && (b = blocks_find(&(*s)->space[space], e->slot->addr)) != NULL)
 		return b;
-	for (size_t i = 0; i < a->devices->share_room && anywhere; i++)
-		if (a->devices->shares[i] &&
-		    (b = blocks_find(&a->devices->shares[i]->space[space], e->slot->addr)) != NULL) {
-			*s = a->devices->shares[i];
+	for (size_t i = 0; i < memory->devices->share_room && anywhere; i++)
+		if (memory->devices->shares[i] &&
+		    (b = blocks_find(&memory->devices->shares[i]->space[space], e->slot->addr)) != NULL) {
+			*s = memory->devices->shares[i];
 			return b;
 		}
 	return NULL;
 }
 
-static void free_block(struct process_memory *a, struct share *s, struct block *b, struct device_undo *u, uint64_t ns)
+static void free_block(struct process_memory *memory, struct share *s, struct block *b, struct device_undo *u,
+		       uint64_t ns)
 {
 	enum model_kind kind = space_kind(u->space);
 	u->known = true;
 	u->share = s;
 	u->block = *b;
-	u->temporary = kind != MODEL_KINDS && !u->not_temporary && b->thread < a->last_room[kind] &&
-		       a->last[kind][b->thread] == b->addr;
-	device_count_up(a, s, u->space, COUNT_FREES, 1);
+	u->temporary = kind != MODEL_KINDS && !u->not_temporary && b->thread < memory->last_room[kind] &&
+		       memory->last[kind][b->thread] == b->addr;
+	device_count_up(memory, s, u->space, COUNT_FREES, 1);
 	if (u->temporary) {
-		device_count_up(a, s, u->space, COUNT_TEMPORARY, 1);
-		site_table_temporary(&a->sites, b->site, 1);
+		device_count_up(memory, s, u->space, COUNT_TEMPORARY, 1);
+		site_table_temporary(&memory->sites, b->site, 1);
 	}
 	device_move_block(s, u->space, b, -1, ns);
 	blocks_remove(&s->space[u->space], b);
@@ -221,27 +222,27 @@ static int free_extent(struct share *s, struct device_undo *u, uint64_t ns)
 	return 0;
 }
 
-static int free_unknown(struct process_memory *a, struct share *s, struct device_undo *u)
+static int free_unknown(struct process_memory *memory, struct share *s, struct device_undo *u)
 {
-	if (devices_free_inherited(a, u->space, u->addr)) {
+	if (devices_free_inherited(memory, u->space, u->addr)) {
 		u->inherited = true;
-		a->seen.inherited_device_frees++;
+		memory->seen.inherited_device_frees++;
 	} else {
 		u->share = s;
-		device_count_up(a, s, u->space, COUNT_UNKNOWN, 1);
+		device_count_up(memory, s, u->space, COUNT_UNKNOWN, 1);
 	}
 	return 0;
 }
 
-static int free_physical(struct process_memory *a, const struct device_event *e, struct device_undo *u)
+static int free_physical(struct process_memory *memory, const struct device_event *e, struct device_undo *u)
 {
-	struct physical *p = physical_find(a, u->addr);
+	struct physical *p = physical_find(memory, u->addr);
 	if (!p) { /* it may be a handle of another process's memory */
-		struct block *b = find_block(a, e, SPACE_ALIAS, &u->share);
+		struct block *b = find_block(memory, e, SPACE_ALIAS, &u->share);
 		if (!b)
-			return free_unknown(a, share_known(a, e->ext.device), u);
+			return free_unknown(memory, share_known(memory, e->ext.device), u);
 		u->space = SPACE_ALIAS;
-		free_block(a, u->share, b, u, e->ns);
+		free_block(memory, u->share, b, u, e->ns);
 		return 0;
 	}
 	int error = vec_reserve(u->gone, u->gone_room, 1ul);
@@ -256,62 +257,62 @@ static int free_physical(struct process_memory *a, const struct device_event *e,
 		p->retained--;
 		return 0;
 	}
-	device_count_up(a, p->share, u->space, COUNT_FREES, 1);
-	physical_release(a, p, e->ns);
+	device_count_up(memory, p->share, u->space, COUNT_FREES, 1);
+	physical_release(memory, p, e->ns);
 	return 0;
 }
 
-static int unreserve(struct process_memory *a, const struct device_event *e, struct device_undo *u)
+static int unreserve(struct process_memory *memory, const struct device_event *e, struct device_undo *u)
 {
-	const struct range *r = reservation_at(a, e->slot->addr);
+	const struct range *r = reservation_at(memory, e->slot->addr);
 	if (!r || r->start != e->slot->addr)
 		return 0;
 	u->known = true;
 	u->reservation = *r;
-	ranges_remove(&a->devices->reserved, r);
+	ranges_remove(&memory->devices->reserved, r);
 	return 0;
 }
 
-int memory_free(struct process_memory *a, const struct device_event *e)
+int memory_free(struct process_memory *memory, const struct device_event *e)
 {
 	if (!is_class(e->ext.class))
 		return 0;
-	struct device_undo *u = device_undo_of(a, e);
+	struct device_undo *u = device_undo_of(memory, e);
 	if (!u)
 		return -MT_EMEMORY;
 	if (e->ext.class == MT_CLASS_RESERVED)
-		return unreserve(a, e, u);
+		return unreserve(memory, e, u);
 	if (e->ext.class == MT_CLASS_PHYSICAL)
-		return free_physical(a, e, u);
+		return free_physical(memory, e, u);
 	struct share *s;
-	struct block *b = find_block(a, e, u->space, &s);
+	struct block *b = find_block(memory, e, u->space, &s);
 	if (!b && (u->space == SPACE_LINEAR || u->space == SPACE_ARRAY) &&
-	    (b = find_block(a, e, SPACE_ALIAS, &s)) != NULL)
+	    (b = find_block(memory, e, SPACE_ALIAS, &s)) != NULL)
 		u->space = SPACE_ALIAS; /* cudaFree() and its like also end what was mapped of somebody else's memory */
 	u->not_temporary = e->slot->size != 0;
 	if (!b)
-		return free_unknown(a, s, u);
+		return free_unknown(memory, s, u);
 	int error = u->space == SPACE_LINEAR ? free_extent(s, u, e->ns) : 0;
 	if (!error)
-		free_block(a, s, b, u, e->ns);
+		free_block(memory, s, b, u, e->ns);
 	return error;
 }
 
-int memory_unmap(struct process_memory *a, const struct device_event *e)
+int memory_unmap(struct process_memory *memory, const struct device_event *e)
 {
-	struct device_undo *u = device_undo_of(a, e);
+	struct device_undo *u = device_undo_of(memory, e);
 	uint64_t start = e->slot->addr, end = device_end_of(start, e->slot->size ? e->slot->size : 1);
 	int error = u ? 0 : -MT_EMEMORY;
 	if (u)
 		u->unmapping = true;
-	for (size_t i = 0; i < a->devices->share_room && !error; i++) {
-		struct share *s = a->devices->shares[i];
+	for (size_t i = 0; i < memory->devices->share_room && !error; i++) {
+		struct share *s = memory->devices->shares[i];
 		uint64_t at = start;
 		for (const struct range *r;
 		     s && !error && at < end && (r = ranges_overlap(&s->extents, at, end)) != NULL;) {
 			at = r->end;
 			if (s->extent[r->file].physical)
-				error = extent_unmap(a, s, &s->extent[r->file], u, e->ns);
+				error = extent_unmap(memory, s, &s->extent[r->file], u, e->ns);
 		}
 	}
 	return error;
@@ -335,17 +336,17 @@ static void end_linear_extents(struct share *s, uint64_t ns)
 			extent_remove(s, &s->extent[i], ns);
 }
 
-static void end_physical(struct process_memory *a, const struct share *s, uint64_t ns)
+static void end_physical(struct process_memory *memory, const struct share *s, uint64_t ns)
 {
 	for (size_t i = 0; i < s->extent_count; i++)
 		if (s->extent[i].used && s->extent[i].physical)
-			extent_unmap(a, (struct share *)s, &((struct share *)s)->extent[i], NULL, ns);
-	for (size_t i = 0; i < a->devices->physical_count; i++)
-		if (a->devices->physical[i].used && a->devices->physical[i].share == s)
-			physical_release(a, &a->devices->physical[i], ns);
+			extent_unmap(memory, (struct share *)s, &((struct share *)s)->extent[i], NULL, ns);
+	for (size_t i = 0; i < memory->devices->physical_count; i++)
+		if (memory->devices->physical[i].used && memory->devices->physical[i].share == s)
+			physical_release(memory, &memory->devices->physical[i], ns);
 }
 
-static void reset(struct process_memory *a, struct share *s, unsigned class, uint64_t ns)
+static void reset(struct process_memory *memory, struct share *s, unsigned class, uint64_t ns)
 {
 	for (int space = 0; space < SPACES; space++)
 		if (!class || (class != MT_CLASS_PHYSICAL && class != MT_CLASS_RESERVED &&
@@ -354,17 +355,17 @@ static void reset(struct process_memory *a, struct share *s, unsigned class, uin
 	if (!class || space_of_class(class) == SPACE_LINEAR)
 		end_linear_extents(s, ns);
 	if (!class || class == MT_CLASS_PHYSICAL)
-		end_physical(a, s, ns);
+		end_physical(memory, s, ns);
 }
 
-int memory_reset(struct process_memory *a, const struct device_event *e)
+int memory_reset(struct process_memory *memory, const struct device_event *e)
 {
 	uint64_t class = e->slot->addr;
 	if (class >= MT_CLASSES)
 		return 0;
-	for (size_t i = 0; i < a->devices->share_room; i++)
-		if (a->devices->shares[i] && (!e->ext.device || e->ext.device == i))
-			reset(a, a->devices->shares[i], (unsigned)class, e->ns);
+	for (size_t i = 0; i < memory->devices->share_room; i++)
+		if (memory->devices->shares[i] && (!e->ext.device || e->ext.device == i))
+			reset(memory, memory->devices->shares[i], (unsigned)class, e->ns);
 	return 0;
 }
 

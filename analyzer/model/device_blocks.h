@@ -12,7 +12,7 @@
 
 enum device_counter { COUNT_FREES, COUNT_MISSED, COUNT_UNKNOWN, COUNT_TEMPORARY };
 
-void device_count_up(struct process_memory *a, struct share *s, enum event_space space, enum device_counter c,
+void device_count_up(struct process_memory *memory, struct share *s, enum event_space space, enum device_counter c,
 		     uint64_t n);
 
 /* A block begins to be live (delta 1) or ends (-1). */
@@ -38,13 +38,13 @@ static inline struct extent *extent_at(struct share *s, uint64_t start, uint64_t
 /* Takes it out; returns what it was. */
 struct extent extent_remove(struct share *s, struct extent *x, uint64_t ns);
 /* What is mapped in an extent is one view less. *u, unless NULL, remembers it. */
-int extent_unmap(struct process_memory *a, struct share *s, struct extent *x, struct device_undo *u, uint64_t ns);
+int extent_unmap(struct process_memory *memory, struct share *s, struct extent *x, struct device_undo *u, uint64_t ns);
 /* Whatever lies in [start, end) has ended without a word. */
 int extents_clear(struct share *s, uint64_t start, uint64_t end, uint64_t ns);
 /* A block of the pool lies in [start, end), `capture` is the number of the capture it was made in (0 = none). *newest
  * is when the newest memory in it that ring `ring` got was got; 0 = none. 0 or -MT_EMEMORY. */
 int extents_note_pool(struct share *s, const struct device_event *e, uint64_t *newest);
-struct range *reservation_at(const struct process_memory *a, uint64_t addr);
+struct range *reservation_at(const struct process_memory *memory, uint64_t addr);
 
 /* ---- device_graphs.c ---- */
 
@@ -61,18 +61,18 @@ void graphs_move_block(struct share *s, const struct block *b, int64_t delta, ui
 
 enum event_space physical_space(const struct physical *p);
 /* Adds one, unreleased or not; returns its index or -MT_EMEMORY. */
-int64_t physical_put(struct process_memory *a, const struct physical *p, uint64_t ns);
+int64_t physical_put(struct process_memory *memory, const struct physical *p, uint64_t ns);
 /* By its handle; NULL = none. Valid until the next put. */
-struct physical *physical_find(const struct process_memory *a, uint64_t handle);
-int physical_hold(struct process_memory *a, uint64_t handle, uint32_t index);
+struct physical *physical_find(const struct process_memory *memory, uint64_t handle);
+int physical_hold(struct process_memory *memory, uint64_t handle, uint32_t index);
 /* The handle was given back. */
-void physical_release(struct process_memory *a, struct physical *p, uint64_t ns);
-void physical_drop_if_unused(struct process_memory *a, struct physical *p, uint64_t ns);
+void physical_release(struct process_memory *memory, struct physical *p, uint64_t ns);
+void physical_drop_if_unused(struct process_memory *memory, struct physical *p, uint64_t ns);
 void physical_count_maps(struct physical *p, int delta, uint64_t ns);
 
 /* ---- device_undo.c ---- */
 
 /* The ring's place to remember this free; NULL = no memory. */
-struct device_undo *device_undo_of(struct process_memory *a, const struct device_event *e);
+struct device_undo *device_undo_of(struct process_memory *memory, const struct device_event *e);
 
 #endif

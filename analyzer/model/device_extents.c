@@ -21,7 +21,7 @@ static void change_reserved(struct share *s, const struct extent *x, int64_t del
 
 static void note_segment(struct share *s, const struct extent *x)
 {
-	struct model_site *site = site_table_figures(&s->account->sites, x->site);
+	struct model_site *site = site_table_figures(&s->memory->sites, x->site);
 	s->seen.expandable |= x->physical != 0;
 	if (site)
 		site->segments = true;
@@ -75,9 +75,9 @@ static void make_segments(struct share *s, uint64_t start, uint64_t end, uint64_
 		make_segment(s, &s->extent[r->file], ns);
 }
 
-struct range *reservation_at(const struct process_memory *a, uint64_t addr)
+struct range *reservation_at(const struct process_memory *memory, uint64_t addr)
 {
-	return (struct range *)ranges_overlap(&a->devices->reserved, addr, addr + 1);
+	return (struct range *)ranges_overlap(&memory->devices->reserved, addr, addr + 1);
 }
 
 int extents_note_pool(struct share *s, const struct device_event *e, uint64_t *newest)
@@ -96,7 +96,7 @@ int extents_note_pool(struct share *s, const struct device_event *e, uint64_t *n
 		return 0;
 	}
 	for (uint64_t at = start; at < end && (x = extent_at(s, at, end)) != NULL; at = x->end) {
-		struct range *r = x->physical ? reservation_at(s->account, x->start) : NULL;
+		struct range *r = x->physical ? reservation_at(s->memory, x->start) : NULL;
 		bool empty = !x->pool;
 		if (r && !r->class) {
 			r->class = 1;
@@ -114,9 +114,9 @@ int extents_note_pool(struct share *s, const struct device_event *e, uint64_t *n
 	return 0;
 }
 
-int extent_unmap(struct process_memory *a, struct share *s, struct extent *x, struct device_undo *u, uint64_t ns)
+int extent_unmap(struct process_memory *memory, struct share *s, struct extent *x, struct device_undo *u, uint64_t ns)
 {
-	struct physical *p = &a->devices->physical[x->physical - 1];
+	struct physical *p = &memory->devices->physical[x->physical - 1];
 	int e = u ? vec_reserve(u->gone, u->gone_room, u->gone_count + 1) : 0;
 	if (e)
 		return e;
@@ -124,7 +124,7 @@ int extent_unmap(struct process_memory *a, struct share *s, struct extent *x, st
 		u->gone[u->gone_count++] = (struct gone){ s, *x, *p };
 	extent_remove(s, x, ns);
 	physical_count_maps(p, -1, ns);
-	physical_drop_if_unused(a, p, ns);
+	physical_drop_if_unused(memory, p, ns);
 	return 0;
 }
 
@@ -137,7 +137,7 @@ int extents_clear(struct share *s, uint64_t start, uint64_t end, uint64_t ns)
 		if (b)
 			device_end_block(s, SPACE_LINEAR, b, ns);
 		if (x->physical)
-			e = extent_unmap(s->account, s, x, NULL, ns);
+			e = extent_unmap(s->memory, s, x, NULL, ns);
 		else
 			extent_remove(s, x, ns);
 	}

@@ -17,13 +17,13 @@ static int gather(struct blocks *all, const struct blocks *from, enum event_spac
 	return e;
 }
 
-int devices_inherit(struct process_memory *a, const struct process_memory *parent)
+int devices_inherit(struct process_memory *memory, const struct process_memory *parent)
 {
 	struct blocks all = { 0 };
 	int e = 0;
 	if (!parent->devices)
 		return 0;
-	struct process_devices *b = process_devices_of(a);
+	struct process_devices *b = process_devices_of(memory);
 	for (size_t i = 0; b && i < parent->devices->share_room && !e; i++)
 		for (int space = 0; parent->devices->shares[i] && space < SPACES && !e; space++)
 			e = gather(&all, &parent->devices->shares[i]->space[space], space);
@@ -38,7 +38,7 @@ int devices_inherit(struct process_memory *a, const struct process_memory *paren
 static void leave_device(struct share *s)
 {
 	struct device *d = s->device;
-	const struct model *m = s->account->model;
+	const struct model *m = s->memory->model;
 	for (int k = 0; k < MODEL_LAYERS; k++)
 		share_settle(s, k);
 	share_touch(s);
@@ -55,37 +55,37 @@ static void leave_device(struct share *s)
 	}
 }
 
-int devices_end(struct process_memory *a, bool keep_live)
+int devices_end(struct process_memory *memory, bool keep_live)
 {
-	int e = a->devices ? ooms_settle(a) : 0;
-	if (!a->devices || e)
+	int e = memory->devices ? ooms_settle(memory) : 0;
+	if (!memory->devices || e)
 		return e;
-	for (size_t i = 0; i < a->devices->share_room; i++)
-		if (a->devices->shares[i])
-			leave_device(a->devices->shares[i]);
-	for (size_t i = 0; i < site_table_count(&a->sites); i++) {
-		struct model_site *site = &a->sites.sites[i];
+	for (size_t i = 0; i < memory->devices->share_room; i++)
+		if (memory->devices->shares[i])
+			leave_device(memory->devices->shares[i]);
+	for (size_t i = 0; i < site_table_count(&memory->sites); i++) {
+		struct model_site *site = &memory->sites.sites[i];
 		const struct share *s = site->kind >= MODEL_HOST_KINDS && site->kind < MODEL_KINDS
-						? share_by_device(a, site->device)
+						? share_by_device(memory, site->device)
 						: NULL;
 		if (s)
 			site_table_touch(site, s->layer[device_layer(site->kind)].number,
 					 s->device->layer[device_layer(site->kind)].number);
 	}
-	for (size_t i = 0; i < a->devices->share_room && !keep_live; i++)
-		for (int k = 0; k < MODEL_LAYERS && a->devices->shares[i]; k++)
-			a->devices->shares[i]->layer[k].totals.live_bytes =
-				a->devices->shares[i]->layer[k].totals.live_blocks = 0;
+	for (size_t i = 0; i < memory->devices->share_room && !keep_live; i++)
+		for (int k = 0; k < MODEL_LAYERS && memory->devices->shares[i]; k++)
+			memory->devices->shares[i]->layer[k].totals.live_bytes =
+				memory->devices->shares[i]->layer[k].totals.live_blocks = 0;
 	return 0;
 }
 
-void devices_drop(struct process_memory *a)
+void devices_drop(struct process_memory *memory)
 {
-	for (size_t i = 0; a->devices && i < a->devices->share_room; i++)
-		if (a->devices->shares[i])
-			memory_drop(a->devices->shares[i]);
-	if (a->devices)
-		memory_fini(a->devices);
+	for (size_t i = 0; memory->devices && i < memory->devices->share_room; i++)
+		if (memory->devices->shares[i])
+			memory_drop(memory->devices->shares[i]);
+	if (memory->devices)
+		memory_fini(memory->devices);
 }
 
 static void share_free(struct share *s)
@@ -96,9 +96,9 @@ static void share_free(struct share *s)
 	free(s);
 }
 
-void devices_fini_process(struct process_memory *a)
+void devices_fini_process(struct process_memory *memory)
 {
-	struct process_devices *b = a->devices;
+	struct process_devices *b = memory->devices;
 	if (!b)
 		return;
 	for (size_t i = 0; i < b->share_room; i++)
@@ -108,7 +108,7 @@ void devices_fini_process(struct process_memory *a)
 	ooms_fini_threads(b);
 	free(b->shares);
 	free(b);
-	a->devices = NULL;
+	memory->devices = NULL;
 }
 
 static void device_free(struct device *d)
@@ -135,12 +135,12 @@ void devices_fini(struct model *m)
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
 
-void devices_restart_process(struct process_memory *a, uint64_t ns)
+void devices_restart_process(struct process_memory *memory, uint64_t ns)
 {
-	for (size_t i = 0; a->devices && i < a->devices->share_room; i++) {
-		struct share *s = a->devices->shares[i];
+	for (size_t i = 0; memory->devices && i < memory->devices->share_room; i++) {
+		struct share *s = memory->devices->shares[i];
 		for (int k = 0; s && k < MODEL_LAYERS; k++) {
-			if (a->seen.ended)
+			if (memory->seen.ended)
 				s->layer[k].totals = (struct model_totals){ 0 };
 			peak_sum_restart(&s->layer[k], ns);
 		}

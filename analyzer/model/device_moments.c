@@ -56,7 +56,7 @@ static int add_outside(const struct share *s, struct model_moment *at, size_t *r
 /* What a share has outside segments. */
 static int take_outside(const struct share *s, struct model_moment *at, size_t *room)
 {
-	const struct process_devices *b = s->account->devices;
+	const struct process_devices *b = s->memory->devices;
 	const struct blocks *arrays = &s->space[SPACE_ARRAY];
 	int e = 0;
 	for (size_t i = 0; i < s->extent_count && !e; i++)
@@ -80,7 +80,7 @@ static int take_parts(const struct device *d, struct model_moment *at)
 		return error_memory();
 	for (size_t i = 0; i < d->share_count && !e; i++) {
 		const struct share *s = d->shares[i];
-		if (s->account->seen.ended ||
+		if (s->memory->seen.ended ||
 		    !(s->layer[LAYER_MEMORY].totals.live_bytes | s->layer[LAYER_POOL].totals.live_bytes))
 			continue;
 		struct model_part *part = &at->parts[at->part_count++];

@@ -38,9 +38,9 @@ struct oom_thread {
 	} info;
 };
 
-static struct oom_thread *thread_of(struct process_memory *a, uint32_t ring)
+static struct oom_thread *thread_of(struct process_memory *memory, uint32_t ring)
 {
-	struct process_devices *b = a->devices;
+	struct process_devices *b = memory->devices;
 	return vec_reserve(b->threads, b->thread_room, ring + 1ul) ? NULL : &b->threads[ring];
 }
 
@@ -92,10 +92,10 @@ static void forget(struct oom_thread *t)
 
 /* ---- the moment ------------------------------------------------------------------------------------------ */
 
-int oom_info(struct process_memory *a, const struct device_event *e)
+int oom_info(struct process_memory *memory, const struct device_event *e)
 {
-	struct oom_thread *t = thread_of(a, e->ring);
-	struct share *s = t ? share_of(a, e->ext.device) : NULL;
+	struct oom_thread *t = thread_of(memory, e->ring);
+	struct share *s = t ? share_of(memory, e->ext.device) : NULL;
 	if (!s)
 		return -MT_EMEMORY;
 	t->info = (struct info){ true,          e->ext.device, e->ns,
@@ -131,7 +131,7 @@ static void see_pools(struct model_oom *o, const struct share *s)
 
 static int see_layout(struct model_oom *o, struct share *s, const struct oom_thread *t, uint32_t capture)
 {
-	const struct model *m = s->account->model;
+	const struct model *m = s->memory->model;
 	o->largest_hole_bytes = o->whole_free_bytes = MODEL_UNKNOWN;
 	if (s->device->layouts >= LAYOUTS_TAKEN)
 		return 0;
@@ -154,7 +154,7 @@ static int see_layout(struct model_oom *o, struct share *s, const struct oom_thr
 /* The device and the process's part of it as they are now. */
 static int see(struct model_oom *o, struct share *s, const struct oom_thread *t, const struct device_event *e)
 {
-	int error = device_moment(s->device, &o->at, e->ns, s->account->model->device_events);
+	int error = device_moment(s->device, &o->at, e->ns, s->memory->model->device_events);
 	if (error)
 		return error;
 	if (info_holds(t, s, e)) {
@@ -205,7 +205,7 @@ static int refused(struct share *s, struct oom_thread *t, const struct device_ev
 		t->oom = oom_of(s, e);
 		t->oom.block_bytes = e->slot->addr;
 		t->share = s;
-		t->first_event = s->account->model->device_events;
+		t->first_event = s->memory->model->device_events;
 	}
 	t->waits = true;
 	t->last_ns = e->ns;
@@ -248,28 +248,28 @@ static int gave_up(struct share *s, struct oom_thread *t, const struct device_ev
 	return error ? error : keep(s, &o);
 }
 
-int oom_fail(struct process_memory *a, const struct device_event *e)
+int oom_fail(struct process_memory *memory, const struct device_event *e)
 {
 	const unsigned class = e->ext.class;
 	const bool pool = class == MT_CLASS_POOL || class == MT_CLASS_WORKSPACE;
 	if (class == MT_CLASS_PINNED || class == MT_CLASS_REGISTERED) {
-		count_failure(&a->kind[MODEL_PINNED].totals, e->slot->addr);
+		count_failure(&memory->kind[MODEL_PINNED].totals, e->slot->addr);
 		return 0;
 	}
 	if (class == MT_CLASS_RESERVED || class == MT_CLASS_ALIAS || !class || class >= MT_CLASSES)
 		return 0; /* addresses, not memory */
-	struct share *s = share_of(a, e->ext.device);
-	struct oom_thread *t = s ? thread_of(a, e->ring) : NULL;
+	struct share *s = share_of(memory, e->ext.device);
+	struct oom_thread *t = s ? thread_of(memory, e->ring) : NULL;
 	if (!t || share_show(s))
 		return -MT_EMEMORY;
-	count_failure(&a->kind[pool ? MODEL_POOL : MODEL_DEVICE].totals, e->slot->addr);
+	count_failure(&memory->kind[pool ? MODEL_POOL : MODEL_DEVICE].totals, e->slot->addr);
 	count_failure(&s->layer[pool ? LAYER_POOL : LAYER_MEMORY].totals, e->slot->addr);
 	return pool ? gave_up(s, t, e) : refused(s, t, e);
 }
 
 int oom_served(struct share *s, const struct device_event *e, uint64_t since)
 {
-	struct oom_thread *t = thread_of(s->account, e->ring);
+	struct oom_thread *t = thread_of(s->memory, e->ring);
 	if (!t)
 		return -MT_EMEMORY;
 	t->stream = e->ext.stream;
@@ -285,7 +285,7 @@ int oom_served(struct share *s, const struct device_event *e, uint64_t since)
 
 void oom_given(struct share *s, const struct device_event *e)
 {
-	struct process_devices *b = s->account->devices;
+	struct process_devices *b = s->memory->devices;
 	struct oom_thread *t = e->ring < b->thread_room ? &b->threads[e->ring] : NULL;
 	if (!t || s->has_pool ||
 	    !is_retry(t, s, &(struct device_event){ .slot = &(struct mt_event){ .addr = e->slot->size }, .ns = e->ns }))
@@ -296,11 +296,11 @@ void oom_given(struct share *s, const struct device_event *e)
 
 /* ---- the end --------------------------------------------------------------------------------------------- */
 
-int ooms_settle(struct process_memory *a)
+int ooms_settle(struct process_memory *memory)
 {
 	int e = 0;
-	for (size_t i = 0; i < a->devices->thread_room && !e; i++)
-		e = decide(&a->devices->threads[i]);
+	for (size_t i = 0; i < memory->devices->thread_room && !e; i++)
+		e = decide(&memory->devices->threads[i]);
 	return e;
 }
 
@@ -308,8 +308,8 @@ int ooms_settle(struct process_memory *a)
 static enum model_outcome outcome_of(const struct model *m, const struct model_oom *o, bool last)
 {
 	enum { CLEAN_UP = 64 };
-	const struct process_memory *a = &m->accounts[o->process];
-	const struct process *p = a->seen.process;
+	const struct process_memory *memory = &m->processes[o->process];
+	const struct process *p = memory->seen.process;
 	const struct model_share *seen = model_share(m, o->device, o->process);
 	uint64_t after = seen ? ((const struct share *)seen)->given - o->given : 0;
 	bool failed = p->exit_kind == MT_EXIT_SIGNAL || (p->exit_kind == MT_EXIT_CODE && p->exit_code != 0);

@@ -32,9 +32,9 @@ void physical_count_maps(struct physical *p, int delta, uint64_t ns)
 		charge_unmapped(p, 1, ns);
 }
 
-int64_t physical_put(struct process_memory *a, const struct physical *p, uint64_t ns)
+int64_t physical_put(struct process_memory *memory, const struct physical *p, uint64_t ns)
 {
-	struct process_devices *b = a->devices;
+	struct process_devices *b = memory->devices;
 	uint32_t i = b->physical_free;
 	if (!i) {
 		int e = vec_reserve(b->physical, b->physical_room, b->physical_count + 1);
@@ -51,37 +51,37 @@ int64_t physical_put(struct process_memory *a, const struct physical *p, uint64_
 	return i - 1;
 }
 
-static void physical_drop(struct process_memory *a, struct physical *p, uint64_t ns)
+static void physical_drop(struct process_memory *memory, struct physical *p, uint64_t ns)
 {
-	struct process_devices *b = a->devices;
+	struct process_devices *b = memory->devices;
 	charge_unmapped(p, -1, ns);
 	charge(p, -1, ns);
 	*p = (struct physical){ .maps = b->physical_free };
 	b->physical_free = (uint32_t)(p - b->physical) + 1;
 }
 
-void physical_drop_if_unused(struct process_memory *a, struct physical *p, uint64_t ns)
+void physical_drop_if_unused(struct process_memory *memory, struct physical *p, uint64_t ns)
 {
 	if (p->released && !p->maps)
-		physical_drop(a, p, ns);
+		physical_drop(memory, p, ns);
 }
 
-void physical_release(struct process_memory *a, struct physical *p, uint64_t ns)
+void physical_release(struct process_memory *memory, struct physical *p, uint64_t ns)
 {
-	struct block *b = blocks_find(&a->devices->handles, p->handle);
+	struct block *b = blocks_find(&memory->devices->handles, p->handle);
 	if (b)
-		blocks_remove(&a->devices->handles, b);
+		blocks_remove(&memory->devices->handles, b);
 	p->released = true;
-	physical_drop_if_unused(a, p, ns);
+	physical_drop_if_unused(memory, p, ns);
 }
 
-struct physical *physical_find(const struct process_memory *a, uint64_t handle)
+struct physical *physical_find(const struct process_memory *memory, uint64_t handle)
 {
-	const struct block *b = handle ? blocks_find(&a->devices->handles, handle) : NULL;
-	return b ? &a->devices->physical[b->site] : NULL;
+	const struct block *b = handle ? blocks_find(&memory->devices->handles, handle) : NULL;
+	return b ? &memory->devices->physical[b->site] : NULL;
 }
 
-int physical_hold(struct process_memory *a, uint64_t handle, uint32_t index)
+int physical_hold(struct process_memory *memory, uint64_t handle, uint32_t index)
 {
-	return blocks_put(&a->devices->handles, &(struct block){ .addr = handle, .site = index });
+	return blocks_put(&memory->devices->handles, &(struct block){ .addr = handle, .site = index });
 }

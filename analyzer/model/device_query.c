@@ -3,29 +3,29 @@
 
 #include "analyzer/util/vec.h"
 
-void devices_fill_sites(struct process_memory *a)
+void devices_fill_sites(struct process_memory *memory)
 {
-	for (size_t i = 0; a->devices && i < a->devices->share_room; i++)
-		for (int space = 0; a->devices->shares[i] && space < SPACES; space++) {
-			const struct blocks *t = &a->devices->shares[i]->space[space];
+	for (size_t i = 0; memory->devices && i < memory->devices->share_room; i++)
+		for (int space = 0; memory->devices->shares[i] && space < SPACES; space++) {
+			const struct blocks *t = &memory->devices->shares[i]->space[space];
 			for (size_t n = 0; t->entries && n <= t->mask; n++)
 				if (t->entries[n].addr)
-					process_memory_note_age(a, t->entries[n].site, t->entries[n].ns);
+					process_memory_note_age(memory, t->entries[n].site, t->entries[n].ns);
 		}
-	for (size_t i = 0; a->devices && i < a->devices->physical_count; i++) {
-		const struct physical *p = &a->devices->physical[i];
+	for (size_t i = 0; memory->devices && i < memory->devices->physical_count; i++) {
+		const struct physical *p = &memory->devices->physical[i];
 		if (p->used)
-			process_memory_note_age(a, p->site, p->ns);
+			process_memory_note_age(memory, p->site, p->ns);
 	}
 }
 
-void devices_finish_site(const struct process_memory *a, struct model_site *site)
+void devices_finish_site(const struct process_memory *memory, struct model_site *site)
 {
-	const struct share *s = share_by_device(a, site->device);
+	const struct share *s = share_by_device(memory, site->device);
 	enum model_layer layer = device_layer(site->kind);
 	if (!s)
 		return;
-	if (!a->seen.ended) {
+	if (!memory->seen.ended) {
 		peak_sum_settle(&((struct share *)s)->layer[layer]);
 		peak_sum_settle(&s->device->layer[layer]);
 		site_table_touch(site, s->layer[layer].number, s->device->layer[layer].number);
@@ -40,9 +40,9 @@ static int finish_outside(struct device *d)
 	size_t room = 0;
 	int e = 0;
 	for (size_t i = 0; i < d->share_count; i++) {
-		const struct process_memory *a = d->shares[i]->account;
-		for (uint32_t n = 0; n < a->seen.site_count && !e; n++) {
-			const struct model_site *s = &a->seen.sites[n];
+		const struct process_memory *memory = d->shares[i]->memory;
+		for (uint32_t n = 0; n < memory->seen.site_count && !e; n++) {
+			const struct model_site *s = &memory->seen.sites[n];
 			if (s->kind != MODEL_DEVICE || s->device != d->seen.index || s->segments || !s->host_peak_bytes)
 				continue;
 			e = vec_reserve_raw(d->peak.outside, room, d->peak.outside_count + 1ul);
@@ -63,7 +63,7 @@ static int finish_peak(struct device *d)
 	for (size_t i = 0; i < d->share_count; i++) {
 		struct share *s = d->shares[i];
 		struct model_part part = { .process = s->seen.process->id };
-		if (!s->account->seen.ended)
+		if (!s->memory->seen.ended)
 			share_touch(s);
 		for (int k = 0; k < MODEL_LAYERS && s->at_peak_stamp == d->peak_number; k++)
 			part.layer[k] = s->at_peak[k];
@@ -78,14 +78,14 @@ static int finish_peak(struct device *d)
 
 static void finish_share(struct share *s)
 {
-	const struct model *m = s->account->model;
+	const struct model *m = s->memory->model;
 	struct device *d = s->device;
 	for (int k = 0; k < MODEL_LAYERS; k++) {
-		if (!s->account->seen.ended)
+		if (!s->memory->seen.ended)
 			peak_sum_settle(&s->layer[k]);
 		s->seen.layer[k] = s->layer[k].totals;
 		peak_sum_add(&d->seen.layer[k], &s->layer[k].totals);
-		if (s->seen.timeline[k].count && !s->account->seen.ended)
+		if (s->seen.timeline[k].count && !s->memory->seen.ended)
 			series_note(&s->seen.timeline[k], &m->timeline, s->seen.layer[k].live_bytes,
 				    s->seen.layer[k].live_bytes, s->seen.layer[k].live_blocks);
 	}
@@ -126,8 +126,8 @@ static int finish_device(struct model *m, struct device *d)
 int devices_finish(struct model *m)
 {
 	int e = 0;
-	for (size_t i = 0; i < m->process_memory_count && !e; i++)
-		e = m->accounts[i].devices ? ooms_settle(&m->accounts[i]) : 0;
+	for (size_t i = 0; i < m->process_count && !e; i++)
+		e = m->processes[i].devices ? ooms_settle(&m->processes[i]) : 0;
 	for (size_t i = 0; i < m->device_count && !e; i++)
 		e = finish_device(m, m->devices[i]);
 	return e ? e : ooms_finish(m);
@@ -175,11 +175,12 @@ static int each_in(const struct share *s, enum event_space space, int (*f)(void 
 	return e;
 }
 
-static int each_physical(const struct process_memory *a, int (*f)(void *arg, const struct model_block *b), void *arg)
+static int each_physical(const struct process_memory *memory, int (*f)(void *arg, const struct model_block *b),
+			 void *arg)
 {
 	int e = 0;
-	for (size_t i = 0; i < a->devices->physical_count && !e; i++) {
-		const struct physical *p = &a->devices->physical[i];
+	for (size_t i = 0; i < memory->devices->physical_count && !e; i++) {
+		const struct physical *p = &memory->devices->physical[i];
 		if (p->used && p->share->seen.id)
 			e = f(arg, &(struct model_block){ .addr = p->handle,
 							  .size = p->size,
@@ -191,7 +192,7 @@ static int each_physical(const struct process_memory *a, int (*f)(void *arg, con
 	return e;
 }
 
-int devices_each_block(const struct process_memory *a, enum model_kind kind,
+int devices_each_block(const struct process_memory *memory, enum model_kind kind,
 		       int (*f)(void *arg, const struct model_block *b), void *arg)
 {
 	static const struct {
@@ -202,9 +203,9 @@ int devices_each_block(const struct process_memory *a, enum model_kind kind,
 		{ MODEL_POOL, SPACE_POOL },     { MODEL_POOL, SPACE_WORKSPACE },
 	};
 	int e = 0;
-	for (size_t i = 0; a->devices && i < a->devices->share_room; i++)
-		for (size_t k = 0; a->devices->shares[i] && k < sizeof(spaces) / sizeof(*spaces) && !e; k++)
+	for (size_t i = 0; memory->devices && i < memory->devices->share_room; i++)
+		for (size_t k = 0; memory->devices->shares[i] && k < sizeof(spaces) / sizeof(*spaces) && !e; k++)
 			if (spaces[k].kind == kind)
-				e = each_in(a->devices->shares[i], spaces[k].space, f, arg);
-	return !a->devices || e || kind != MODEL_DEVICE ? e : each_physical(a, f, arg);
+				e = each_in(memory->devices->shares[i], spaces[k].space, f, arg);
+	return !memory->devices || e || kind != MODEL_DEVICE ? e : each_physical(memory, f, arg);
 }

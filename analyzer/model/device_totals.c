@@ -78,20 +78,20 @@ static const struct process_device *find_record(const struct process *p, uint32_
 	return known;
 }
 
-static struct device *find_device(struct process_memory *a, const struct process_device *known)
+static struct device *find_device(struct process_memory *memory, const struct process_device *known)
 {
-	struct model *m = a->model;
+	struct model *m = memory->model;
 	if (known)
-		return device_of(m, a->seen.process->host, known);
+		return device_of(m, memory->seen.process->host, known);
 	if (vec_reserve(m->unlisted, m->unlisted_room, m->unlisted_count + 1))
 		return NULL;
-	return m->unlisted[m->unlisted_count++] = device_new(a->seen.process->host);
+	return m->unlisted[m->unlisted_count++] = device_new(memory->seen.process->host);
 }
 
-static struct share *share_new(struct process_memory *a, uint32_t id)
+static struct share *share_new(struct process_memory *memory, uint32_t id)
 {
-	const struct process_device *known = id ? find_record(a->seen.process, id) : NULL;
-	struct device *d = find_device(a, known);
+	const struct process_device *known = id ? find_record(memory->seen.process, id) : NULL;
+	struct device *d = find_device(memory, known);
 	struct share *s = d ? calloc(1, sizeof(*s)) : NULL;
 	if (!s || vec_reserve(d->shares, d->share_room, d->share_count + 1)) {
 		free(s);
@@ -99,36 +99,36 @@ static struct share *share_new(struct process_memory *a, uint32_t id)
 		return NULL;
 	}
 	d->shares[d->share_count++] = s;
-	s->account = a;
+	s->memory = memory;
 	s->device = d;
 	s->at_peak_stamp = d->peak_number;
 	s->seen = (struct model_share){
-		.process = a->seen.process, .id = id, .ordinal = known ? known->ordinal : 0, .first_ns = UINT64_MAX
+		.process = memory->seen.process, .id = id, .ordinal = known ? known->ordinal : 0, .first_ns = UINT64_MAX
 	};
 	return s;
 }
 
-struct process_devices *process_devices_of(struct process_memory *a)
+struct process_devices *process_devices_of(struct process_memory *memory)
 {
-	if (!a->devices && !(a->devices = calloc(1, sizeof(*a->devices))))
+	if (!memory->devices && !(memory->devices = calloc(1, sizeof(*memory->devices))))
 		error_memory();
-	return a->devices;
+	return memory->devices;
 }
 
-struct share *share_of(struct process_memory *a, uint32_t id)
+struct share *share_of(struct process_memory *memory, uint32_t id)
 {
-	struct process_devices *b = process_devices_of(a);
+	struct process_devices *b = process_devices_of(memory);
 	if (!b || vec_reserve(b->shares, b->share_room, id + 1ul))
 		return NULL;
 	if (!b->shares[id])
-		b->shares[id] = share_new(a, id);
+		b->shares[id] = share_new(memory, id);
 	return b->shares[id];
 }
 
 int devices_find_all(struct model *m)
 {
-	for (size_t i = 0; i < m->process_memory_count; i++) {
-		const struct process *p = m->accounts[i].seen.process;
+	for (size_t i = 0; i < m->process_count; i++) {
+		const struct process *p = m->processes[i].seen.process;
 		for (unsigned k = 0; k < p->device_count; k++)
 			if (!device_of(m, p->host, &p->devices[k]))
 				return -MT_EMEMORY;
@@ -168,7 +168,7 @@ void share_touch(struct share *s)
 
 static void note_series(struct share *s, enum model_layer layer, uint64_t before, uint64_t device_before)
 {
-	const struct model *m = s->account->model;
+	const struct model *m = s->memory->model;
 	const struct model_totals *own = &s->layer[layer].totals, *sum = &s->device->layer[layer].totals;
 	if (!m->from_reached || (layer == LAYER_POOL && s->leveled))
 		return;
@@ -191,21 +191,21 @@ void share_change(struct share *s, enum model_layer layer, const struct change *
 		share_settle(s, layer);
 	share_touch(s);
 	if (c->site != BLOCK_NO_SITE)
-		process_memory_change_site(s->account, c, own->number, sum->number);
+		process_memory_change_site(s->memory, c, own->number, sum->number);
 	peak_sum_change(own, c, ns);
 	peak_sum_change(sum, c, ns);
 	if (c->bytes > 0) {
 		if (s->seen.first_ns == UINT64_MAX)
 			s->seen.first_ns = ns;
 		s->device->rise_ns = ns;
-		s->device->rise_event = s->account->model->device_events;
+		s->device->rise_event = s->memory->model->device_events;
 	}
 	note_series(s, layer, before, device_before);
 	if (layer != LAYER_MEMORY && layer != LAYER_POOL)
 		return;
-	process_memory_change_sums(s->account, c, layer == LAYER_POOL && s->leveled, ns);
-	if (s->account->model->query.on_change)
-		process_memory_describe_change(s->account, c, s->device->seen.index, sum->totals.live_bytes, ns);
+	process_memory_change_sums(s->memory, c, layer == LAYER_POOL && s->leveled, ns);
+	if (s->memory->model->query.on_change)
+		process_memory_describe_change(s->memory, c, s->device->seen.index, sum->totals.live_bytes, ns);
 }
 
 void share_count(struct share *s, enum model_layer layer, uint32_t site, uint64_t bytes)
@@ -213,45 +213,45 @@ void share_count(struct share *s, enum model_layer layer, uint32_t site, uint64_
 	s->layer[layer].totals.allocations++;
 	s->layer[layer].totals.allocated_bytes += bytes;
 	if (layer != LAYER_RESERVED)
-		process_memory_count(s->account, layer == LAYER_POOL ? MODEL_POOL : MODEL_DEVICE, site, bytes);
+		process_memory_count(s->memory, layer == LAYER_POOL ? MODEL_POOL : MODEL_DEVICE, site, bytes);
 }
 
 int share_show(struct share *s)
 {
-	return s->device->seen.index == MODEL_NO_DEVICE ? device_list(s->account->model, s->device) : 0;
+	return s->device->seen.index == MODEL_NO_DEVICE ? device_list(s->memory->model, s->device) : 0;
 }
 
 int64_t share_site(struct share *s, enum model_kind kind, const struct device_event *e)
 {
-	struct process_memory *a = s->account;
+	struct process_memory *memory = s->memory;
 	enum model_layer layer = kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY;
 	if (share_show(s))
 		return -MT_EMEMORY;
-	struct site_key key = { .process = a->seen.process->id,
+	struct site_key key = { .process = memory->seen.process->id,
 				.node = e->slot->node,
 				.node2 = e->slot->node2,
 				.kind = kind,
 				.device = s->device->seen.index };
-	if (a->model->query.split == MODEL_SPLIT_THREAD)
+	if (memory->model->query.split == MODEL_SPLIT_THREAD)
 		key.split = e->thread;
-	else if (a->model->query.split == MODEL_SPLIT_SIZE)
+	else if (memory->model->query.split == MODEL_SPLIT_SIZE)
 		key.split = process_memory_bin(e->slot->size);
-	return site_table_site(&a->sites, &key, s->layer[layer].number, s->device->layer[layer].number);
+	return site_table_site(&memory->sites, &key, s->layer[layer].number, s->device->layer[layer].number);
 }
 
 /* ---- look-up ---------------------------------------------------------------------------------------------- */
 
-struct share *share_by_device(const struct process_memory *a, uint32_t device)
+struct share *share_by_device(const struct process_memory *memory, uint32_t device)
 {
-	const struct device *d = device < a->model->device_count ? a->model->devices[device] : NULL;
+	const struct device *d = device < memory->model->device_count ? memory->model->devices[device] : NULL;
 	for (size_t i = 0; d && i < d->share_count; i++)
-		if (d->shares[i]->account == a)
+		if (d->shares[i]->memory == memory)
 			return d->shares[i];
 	return NULL;
 }
 
 const struct model_share *model_share(const struct model *m, uint32_t device, unsigned process)
 {
-	const struct share *s = share_by_device(&m->accounts[process], device);
+	const struct share *s = share_by_device(&m->processes[process], device);
 	return s ? &s->seen : NULL;
 }

@@ -14,7 +14,7 @@ static void add_totals(struct model_totals *t, const struct mt_event *s, const s
 }
 
 /* `s->addr` blocks came and went. */
-static int add_sum(struct process_memory *a, const struct mt_event *s, const struct mt_ext_device *ext)
+static int add_sum(struct process_memory *memory, const struct mt_event *s, const struct mt_ext_device *ext)
 {
 	const enum event_space space = space_of_what(ext->capture);
 	struct mt_event one = *s;
@@ -23,63 +23,65 @@ static int add_sum(struct process_memory *a, const struct mt_event *s, const str
 		return 0;
 	bool device = kind == MODEL_DEVICE || kind == MODEL_POOL;
 	one.kind = kind == MODEL_HEAP ? MT_ALLOC : kind == MODEL_MAP ? MT_MAP : MT_DEVICE_ALLOC;
-	struct share *share = device ? share_of(a, ext->device) : NULL;
+	struct share *share = device ? share_of(memory, ext->device) : NULL;
 	if (device && !share)
 		return -MT_EMEMORY;
 	const struct device_event event = { .slot = &one, .ext = *ext, .thread = ext->status };
-	int64_t site = device ? share_site(share, kind, &event) : process_memory_site(a, kind, &one, ext->status);
+	int64_t site = device ? share_site(share, kind, &event) : process_memory_site(memory, kind, &one, ext->status);
 	if (site < 0)
 		return (int)site;
-	add_totals(&a->kind[kind].totals, s, ext);
+	add_totals(&memory->kind[kind].totals, s, ext);
 	if (device)
 		add_totals(&share->layer[device_layer(kind)].totals, s, ext);
 	if (kind == MODEL_HEAP) {
-		struct model_bin *bin = &a->seen.bins[process_memory_bin(s->size)];
+		struct model_bin *bin = &memory->seen.bins[process_memory_bin(s->size)];
 		bin->allocations += s->addr;
 		bin->temporary += ext->other;
 	}
-	a->seen.events += 2 * s->addr;
-	a->seen.fold.blocks += s->addr;
-	a->seen.fold.bytes += ext->stream;
+	memory->seen.events += 2 * s->addr;
+	memory->seen.fold.blocks += s->addr;
+	memory->seen.fold.bytes += ext->stream;
 	if (kind != MODEL_MAP) /* whose sites don't count them */
-		site_table_temporary(&a->sites, (uint32_t)site, (uint32_t)ext->other);
-	site_table_unseen(&a->sites, (uint32_t)site);
-	return ext->source ? process_memory_set_last(a, kind, ext->status, 0) : 0;
+		site_table_temporary(&memory->sites, (uint32_t)site, (uint32_t)ext->other);
+	site_table_unseen(&memory->sites, (uint32_t)site);
+	return ext->source ? process_memory_set_last(memory, kind, ext->status, 0) : 0;
 }
 
 /* ---- levels ---------------------------------------------------------------------------------------------- */
 
 static void tell(const struct share *s, const struct mt_event *slot, const struct mt_ext_device *ext, uint64_t ns)
 {
-	const struct process_memory *a = s->account;
-	if (!a->model->query.on_level)
+	const struct process_memory *memory = s->memory;
+	if (!memory->model->query.on_level)
 		return;
-	a->model->query.on_level(a->model->query.arg, &(struct model_level_change){ .process = a->seen.process,
-										    .kind = MODEL_POOL,
-										    .device = s->device->seen.index,
-										    .low = slot->addr,
-										    .high = slot->size,
-										    .now = ext->stream,
-										    .allocations = ext->other,
-										    .end = !s->leveled,
-										    .ns = ns });
+	memory->model->query.on_level(memory->model->query.arg,
+				      &(struct model_level_change){ .process = memory->seen.process,
+								    .kind = MODEL_POOL,
+								    .device = s->device->seen.index,
+								    .low = slot->addr,
+								    .high = slot->size,
+								    .now = ext->stream,
+								    .allocations = ext->other,
+								    .end = !s->leveled,
+								    .ns = ns });
 }
 
 /* Of sums of several devices and processes the others' parts are as they were last. */
 static void note(struct share *s, uint64_t bytes)
 {
-	struct process_memory *a = s->account;
-	const struct axis *axis = &a->model->timeline;
+	struct process_memory *memory = s->memory;
+	const struct axis *axis = &memory->model->timeline;
 	const struct model_totals *own = &s->layer[LAYER_POOL].totals, *device = &s->device->layer[LAYER_POOL].totals;
-	const struct model_totals *process = &a->kind[MODEL_POOL].totals, *host = &a->host->kind[MODEL_POOL].totals;
-	const uint64_t rest = a->left_out - s->left_out - own->live_bytes, was = s->level_bytes;
-	if (a->model->from_reached) {
+	const struct model_totals *process = &memory->kind[MODEL_POOL].totals,
+				  *host = &memory->host->kind[MODEL_POOL].totals;
+	const uint64_t rest = memory->left_out - s->left_out - own->live_bytes, was = s->level_bytes;
+	if (memory->model->from_reached) {
 		series_note(&s->seen.timeline[LAYER_POOL], axis, was, bytes, own->live_blocks);
 		series_note(&s->device->seen.timeline[LAYER_POOL], axis, device->live_bytes - own->live_bytes + was,
 			    device->live_bytes - own->live_bytes + bytes, device->live_blocks);
-		series_note(&a->seen.timeline[MODEL_POOL], axis, process->live_bytes + rest + was,
+		series_note(&memory->seen.timeline[MODEL_POOL], axis, process->live_bytes + rest + was,
 			    process->live_bytes + rest + bytes, process->live_blocks);
-		series_note(&a->host->timeline[MODEL_POOL], axis, host->live_bytes + rest + was,
+		series_note(&memory->host->timeline[MODEL_POOL], axis, host->live_bytes + rest + was,
 			    host->live_bytes + rest + bytes, host->live_blocks);
 	}
 	s->level_bytes = bytes;
@@ -87,21 +89,21 @@ static void note(struct share *s, uint64_t bytes)
 
 static void set_left_out(struct share *s, uint64_t bytes)
 {
-	s->account->left_out += bytes - s->left_out;
+	s->memory->left_out += bytes - s->left_out;
 	s->left_out = bytes;
 }
 
-static int level(struct process_memory *a, const struct mt_event *s, const struct mt_ext_device *ext, uint64_t ns)
+static int level(struct process_memory *memory, const struct mt_event *s, const struct mt_ext_device *ext, uint64_t ns)
 {
-	struct share *share = ext->capture ? share_of(a, ext->device) : NULL;
+	struct share *share = ext->capture ? share_of(memory, ext->device) : NULL;
 	if (!ext->capture) {
-		if (a->model->query.on_level)
-			a->model->query.on_level(a->model->query.arg,
-						 &(struct model_level_change){ .process = a->seen.process,
-									       .kind = MODEL_KINDS,
-									       .device = MODEL_NO_DEVICE,
-									       .allocations = ext->other,
-									       .ns = ns });
+		if (memory->model->query.on_level)
+			memory->model->query.on_level(memory->model->query.arg,
+						      &(struct model_level_change){ .process = memory->seen.process,
+										    .kind = MODEL_KINDS,
+										    .device = MODEL_NO_DEVICE,
+										    .allocations = ext->other,
+										    .ns = ns });
 		return 0;
 	}
 	if (!share || share_show(share))
@@ -118,10 +120,10 @@ static int level(struct process_memory *a, const struct mt_event *s, const struc
 }
 
 /* From here on nothing is left out, or the next block says at once what is. */
-static void end_levels(struct process_memory *a, uint64_t ns)
+static void end_levels(struct process_memory *memory, uint64_t ns)
 {
-	for (size_t i = 0; a->devices && i < a->devices->share_room; i++) {
-		struct share *s = a->devices->shares[i];
+	for (size_t i = 0; memory->devices && i < memory->devices->share_room; i++) {
+		struct share *s = memory->devices->shares[i];
 		if (!s || !s->leveled)
 			continue;
 		const uint64_t live = s->level_bytes;
@@ -143,25 +145,25 @@ static void set_missing(struct model_fold *f, uint64_t heap, uint64_t other)
 	f->most_other_bytes = other > f->most_other_bytes ? other : f->most_other_bytes;
 }
 
-int process_memory_fold(struct process_memory *a, const struct mt_event *s, uint64_t ns)
+int process_memory_fold(struct process_memory *memory, const struct mt_event *s, uint64_t ns)
 {
 	struct mt_ext_device ext;
 	memcpy(&ext, s + 1, sizeof(ext));
-	a->seen.events--;
-	a->seen.fold.until_ns = ns;
+	memory->seen.events--;
+	memory->seen.fold.until_ns = ns;
 	switch (ext.class) {
 	case MT_FOLD_BEGIN:
-		set_missing(&a->seen.fold, s->addr, ext.stream);
+		set_missing(&memory->seen.fold, s->addr, ext.stream);
 		return 0;
 	case MT_FOLD_SUM:
-		return add_sum(a, s, &ext);
+		return add_sum(memory, s, &ext);
 	case MT_FOLD_LEVEL:
-		return level(a, s, &ext, ns);
+		return level(memory, s, &ext, ns);
 	case MT_FOLD_LAST:
-		return process_memory_set_last(a, MODEL_MAP, ext.status, 0);
+		return process_memory_set_last(memory, MODEL_MAP, ext.status, 0);
 	case MT_FOLD_END:
-		set_missing(&a->seen.fold, 0, 0);
-		end_levels(a, ns);
+		set_missing(&memory->seen.fold, 0, 0);
+		end_levels(memory, ns);
 		return 0;
 	default:
 		return 0;

@@ -32,12 +32,12 @@ static int add(void *arg, const struct model_block *b)
 	return 0;
 }
 
-static int gather(const struct process_memory *a, struct suspects *s)
+static int gather(const struct process_memory *memory, struct suspects *s)
 {
 	int e = 0;
-	*s = (struct suspects){ .until_ns = a->lost_until_ns };
+	*s = (struct suspects){ .until_ns = memory->lost_until_ns };
 	for (s->kind = 0; !e && s->kind < MODEL_KINDS; s->kind++)
-		e = model_each_block(a->model, a->seen.process->id, s->kind, add, s);
+		e = model_each_block(memory->model, memory->seen.process->id, s->kind, add, s);
 	return e;
 }
 
@@ -73,41 +73,41 @@ static struct model_doubt most(const struct suspect *list, size_t n, uint64_t lo
 	return d;
 }
 
-static void set_site(struct process_memory *a, uint32_t site, struct model_doubt d)
+static void set_site(struct process_memory *memory, uint32_t site, struct model_doubt d)
 {
-	const struct model_site *s = site < a->sites.count ? site_table_figures(&a->sites, site) : NULL;
+	const struct model_site *s = site < memory->sites.count ? site_table_figures(&memory->sites, site) : NULL;
 	if (!s)
 		return;
-	struct model_doubt *to = &a->sites.doubts[s - a->sites.sites];
+	struct model_doubt *to = &memory->sites.doubts[s - memory->sites.sites];
 	to->bytes = d.bytes;
 	to->blocks = d.blocks;
 }
 
-static void set_missed(struct process_memory *a)
+static void set_missed(struct process_memory *memory)
 {
-	for (size_t n = 0; n < a->missed_room && n < a->sites.count; n++) {
-		const struct model_site *s = a->missed[n] ? site_table_figures(&a->sites, (uint32_t)n) : NULL;
+	for (size_t n = 0; n < memory->missed_room && n < memory->sites.count; n++) {
+		const struct model_site *s = memory->missed[n] ? site_table_figures(&memory->sites, (uint32_t)n) : NULL;
 		if (s)
-			a->sites.doubts[s - a->sites.sites].missed_bytes = a->missed[n];
+			memory->sites.doubts[s - memory->sites.sites].missed_bytes = memory->missed[n];
 	}
 }
 
-static uint64_t lost_lately(const struct process_memory *a, uint64_t lost)
+static uint64_t lost_lately(const struct process_memory *memory, uint64_t lost)
 {
-	return lost == UINT64_MAX ? lost : lost - a->lost;
+	return lost == UINT64_MAX ? lost : lost - memory->lost;
 }
 
-int loss_doubt_fill(struct process_memory *a)
+int loss_doubt_fill(struct process_memory *memory)
 {
 	struct suspects s;
-	const uint64_t lost = process_memory_lost(a), lately = lost_lately(a, lost);
+	const uint64_t lost = process_memory_lost(memory), lately = lost_lately(memory, lost);
 	if (!lost)
 		return 0;
-	a->sites.doubts = calloc(a->sites.site_count + 1, sizeof(*a->sites.doubts));
-	int e = a->sites.doubts ? gather(a, &s) : error_memory();
+	memory->sites.doubts = calloc(memory->sites.site_count + 1, sizeof(*memory->sites.doubts));
+	int e = memory->sites.doubts ? gather(memory, &s) : error_memory();
 	if (e)
 		return e;
-	set_missed(a);
+	set_missed(memory);
 	for (int pass = 0; s.count && pass < 2; pass++) {
 		qsort(s.list, s.count, sizeof(*s.list), pass ? by_site : by_kind);
 		for (size_t i = 0, n; i < s.count; i += n) {
@@ -118,11 +118,11 @@ int loss_doubt_fill(struct process_memory *a)
 				;
 			struct model_doubt d = most(first, n, lost, lately);
 			if (pass) {
-				set_site(a, first->site, d);
+				set_site(memory, first->site, d);
 				continue;
 			}
-			a->kind[first->kind].totals.doubt_bytes = d.bytes;
-			a->kind[first->kind].totals.doubt_blocks = d.blocks;
+			memory->kind[first->kind].totals.doubt_bytes = d.bytes;
+			memory->kind[first->kind].totals.doubt_blocks = d.blocks;
 		}
 	}
 	free(s.list);
@@ -133,23 +133,23 @@ int loss_doubt_fill(struct process_memory *a)
 
 uint64_t model_lost(const struct model *m, unsigned id)
 {
-	return process_memory_lost(&m->accounts[id]);
+	return process_memory_lost(&m->processes[id]);
 }
 
 /* Of one that has ended, and of which nobody wanted what it left, all. */
 uint64_t model_open(const struct model *m, unsigned id, enum model_kind kind)
 {
-	const struct process_memory *a = &m->accounts[id];
-	const struct model_totals *t = &a->kind[kind].totals;
-	const uint64_t lost = process_memory_lost(a);
-	struct suspects s = { .until_ns = a->lost_until_ns, .kind = kind };
+	const struct process_memory *memory = &m->processes[id];
+	const struct model_totals *t = &memory->kind[kind].totals;
+	const uint64_t lost = process_memory_lost(memory);
+	struct suspects s = { .until_ns = memory->lost_until_ns, .kind = kind };
 	uint64_t open = t->live_bytes;
-	if (!lost || a->sites.doubts)
+	if (!lost || memory->sites.doubts)
 		return t->doubt_bytes;
-	if (!a->seen.ended && model_each_block(m, id, kind, add, &s) == 0) {
+	if (!memory->seen.ended && model_each_block(m, id, kind, add, &s) == 0) {
 		if (s.count)
 			qsort(s.list, s.count, sizeof(*s.list), by_kind);
-		open = most(s.list, s.count, lost, lost_lately(a, lost)).bytes;
+		open = most(s.list, s.count, lost, lost_lately(memory, lost)).bytes;
 	}
 	free(s.list);
 	return open;
@@ -159,12 +159,12 @@ uint64_t model_open(const struct model *m, unsigned id, enum model_kind kind)
  * before by that much more. */
 double model_doubt(const struct model *m, unsigned id, enum model_kind kind)
 {
-	const struct process_memory *a = &m->accounts[id];
-	const struct model_totals *t = &a->kind[kind].totals;
-	const uint64_t lost = process_memory_lost(a), unknown = t->unknown_frees < lost ? t->unknown_frees : lost;
+	const struct process_memory *memory = &m->processes[id];
+	const struct model_totals *t = &memory->kind[kind].totals;
+	const uint64_t lost = process_memory_lost(memory), unknown = t->unknown_frees < lost ? t->unknown_frees : lost;
 	if (!lost)
 		return 0;
-	if (a->seen.ended && !a->sites.doubts)
+	if (memory->seen.ended && !memory->sites.doubts)
 		return INFINITY; /* what was live at its end is not known any more */
 	double mean = t->allocations ? (double)t->allocated_bytes / (double)t->allocations : 0;
 	return (double)model_open(m, id, kind) + (double)t->missed_bytes + (double)unknown * mean;

@@ -14,6 +14,6 @@
 #include "analyzer/model/process_memory.h"
 
 /* Behind site_table_settle(): fills the sites' doubts and those of the kinds. 0 or -MT_E*. */
-int loss_doubt_fill(struct process_memory *a);
+int loss_doubt_fill(struct process_memory *memory);
 
 #endif

@@ -16,8 +16,8 @@ enum { PREFETCH = 16, PROGRESS_EVENTS = 65536 };
 static void halve_timelines(struct model *m)
 {
 	for (int k = 0; k < MODEL_KINDS; k++) {
-		for (size_t i = 0; i < m->process_memory_count; i++)
-			series_halve(&m->accounts[i].seen.timeline[k]);
+		for (size_t i = 0; i < m->process_count; i++)
+			series_halve(&m->processes[i].seen.timeline[k]);
 		for (size_t i = 0; i <= m->host_count; i++)
 			series_halve(&m->hosts[i].timeline[k]);
 	}
@@ -25,36 +25,36 @@ static void halve_timelines(struct model *m)
 }
 
 /* Figures begin now: counts and peaks of before are forgotten, what is live stays. */
-static void restart_account(struct process_memory *a, uint64_t ns)
+static void restart(struct process_memory *memory, uint64_t ns)
 {
 	for (int k = 0; k < MODEL_KINDS; k++) {
-		if (a->seen.ended)
-			a->kind[k].totals = (struct model_totals){ 0 };
-		peak_sum_restart(&a->kind[k], ns);
+		if (memory->seen.ended)
+			memory->kind[k].totals = (struct model_totals){ 0 };
+		peak_sum_restart(&memory->kind[k], ns);
 	}
-	for (size_t i = 0; i < site_table_count(&a->sites); i++) {
-		struct model_site *s = &a->sites.sites[i];
-		if (a->seen.ended)
+	for (size_t i = 0; i < site_table_count(&memory->sites); i++) {
+		struct model_site *s = &memory->sites.sites[i];
+		if (memory->seen.ended)
 			s->live_bytes = s->live_blocks = 0;
 	}
 	for (int b = 0; b < MODEL_BINS; b++) {
-		struct model_bin *bin = &a->seen.bins[b];
+		struct model_bin *bin = &memory->seen.bins[b];
 		*bin = (struct model_bin){ .live_bytes = bin->live_bytes, .live_blocks = bin->live_blocks };
-		if (a->seen.ended)
+		if (memory->seen.ended)
 			*bin = (struct model_bin){ 0 };
 	}
-	for (size_t n = 0; n < a->sites.count && !a->sites.numbers_only; n++)
-		a->sites.origins[n].temporary = 0;
+	for (size_t n = 0; n < memory->sites.count && !memory->sites.numbers_only; n++)
+		memory->sites.origins[n].temporary = 0;
 	for (int c = 0; c < MAP_CLASSES; c++)
-		a->seen.map[c].peak_bytes = a->seen.map[c].bytes;
-	a->seen.events = a->seen.lost_events = a->seen.map_given_bytes = 0;
-	devices_restart_process(a, ns);
+		memory->seen.map[c].peak_bytes = memory->seen.map[c].bytes;
+	memory->seen.events = memory->seen.lost_events = memory->seen.map_given_bytes = 0;
+	devices_restart_process(memory, ns);
 }
 
 static void reach_from(struct model *m)
 {
-	for (size_t i = 0; i < m->process_memory_count; i++)
-		restart_account(&m->accounts[i], m->query.from_ns);
+	for (size_t i = 0; i < m->process_count; i++)
+		restart(&m->processes[i], m->query.from_ns);
 	for (size_t i = 0; i <= m->host_count; i++) {
 		for (int k = 0; k < MODEL_KINDS; k++)
 			peak_sum_restart(&m->hosts[i].kind[k], m->query.from_ns);
@@ -94,17 +94,17 @@ static struct model_stretch *stretch_of(struct model_stretch *s, size_t n, uint6
 	return low ? &s[low - 1] : NULL;
 }
 
-static void fill_stretches(const struct process_memory *a, struct model_stretch *s, size_t n)
+static void fill_stretches(const struct process_memory *memory, struct model_stretch *s, size_t n)
 {
 	for (struct model_stretch *x = s; x < s + n; x++) {
-		const struct range *r = ranges_overlap(&a->maps, x->start, x->end);
-		for (; r; r = ranges_overlap(&a->maps, r->end, x->end))
+		const struct range *r = ranges_overlap(&memory->maps, x->start, x->end);
+		for (; r; r = ranges_overlap(&memory->maps, r->end, x->end))
 			if (r->class == MAP_ANON && !r->inherited)
 				x->live += (r->end < x->end ? r->end : x->end) -
 					   (r->start > x->start ? r->start : x->start);
 	}
-	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {
-		const struct block *b = &a->heap.entries[i];
+	for (size_t i = 0; memory->heap.entries && i <= memory->heap.mask; i++) {
+		const struct block *b = &memory->heap.entries[i];
 		struct model_stretch *x = b->addr ? stretch_of(s, n, b->addr) : NULL;
 		if (x && b->addr < x->end)
 			x->live += b->size;
@@ -113,11 +113,11 @@ static void fill_stretches(const struct process_memory *a, struct model_stretch 
 
 static int add_to_level(void *arg, const struct range *r)
 {
-	struct process_memory *a = arg;
-	struct model_level *l = &a->seen.level;
+	struct process_memory *memory = arg;
+	struct model_level *l = &memory->seen.level;
 	if (r->class != MAP_ANON || r->inherited)
 		return 0;
-	const struct site_key site = site_table_key(&a->sites, r->site);
+	const struct site_key site = site_table_key(&memory->sites, r->site);
 	size_t i = 0;
 	while (i < l->stack_count && (l->by_stack[i].node != site.node || l->by_stack[i].node2 != site.node2))
 		i++;
@@ -131,44 +131,46 @@ static int add_to_level(void *arg, const struct range *r)
 }
 
 /* Just before the first thing that happens after query.level_ns. */
-static int take_level(struct process_memory *a)
+static int take_level(struct process_memory *memory)
 {
-	struct model_level *l = &a->seen.level;
+	struct model_level *l = &memory->seen.level;
 	l->taken = true;
 	for (int k = 0; k < MODEL_HOST_KINDS; k++)
-		l->live[k] = a->kind[k].totals.live_bytes;
+		l->live[k] = memory->kind[k].totals.live_bytes;
 	for (int c = 0; c < MAP_CLASSES; c++)
-		l->map[c] = a->seen.map[c].bytes;
-	l->registered_bytes = a->seen.registered_bytes;
-	process_memory_fill_footprint(a);
-	l->footprint = a->seen.footprint;
-	l->inherited_bytes = a->kind[MODEL_HEAP].totals.inherited_bytes + a->kind[MODEL_MAP].totals.inherited_bytes;
-	const struct model_query *q = &a->model->query;
+		l->map[c] = memory->seen.map[c].bytes;
+	l->registered_bytes = memory->seen.registered_bytes;
+	process_memory_fill_footprint(memory);
+	l->footprint = memory->seen.footprint;
+	l->inherited_bytes =
+		memory->kind[MODEL_HEAP].totals.inherited_bytes + memory->kind[MODEL_MAP].totals.inherited_bytes;
+	const struct model_query *q = &memory->model->query;
 	size_t first = 0, n = 0;
-	while (first < q->stretch_count && q->stretches[first].process != a->seen.process->id)
+	while (first < q->stretch_count && q->stretches[first].process != memory->seen.process->id)
 		first++;
-	while (first + n < q->stretch_count && q->stretches[first + n].process == a->seen.process->id)
+	while (first + n < q->stretch_count && q->stretches[first + n].process == memory->seen.process->id)
 		n++;
 	if (n)
-		fill_stretches(a, q->stretches + first, n);
-	return ranges_each(&a->maps, add_to_level, a);
+		fill_stretches(memory, q->stretches + first, n);
+	return ranges_each(&memory->maps, add_to_level, memory);
 }
 
-static inline int pass_level(struct process_memory *a, uint64_t ns)
+static inline int pass_level(struct process_memory *memory, uint64_t ns)
 {
-	uint64_t level = a->model->query.level_ns;
-	bool now = level && ns > level && !a->seen.level.taken && a->seen.started && a->seen.process->start_ns <= level;
-	return now ? take_level(a) : 0;
+	uint64_t level = memory->model->query.level_ns;
+	bool now = level && ns > level && !memory->seen.level.taken && memory->seen.started &&
+		   memory->seen.process->start_ns <= level;
+	return now ? take_level(memory) : 0;
 }
 
 /* ---- the pass -------------------------------------------------------------------------------------------- */
 
 static int start(struct model *m, const struct process *p)
 {
-	struct process_memory *a = &m->accounts[p->id];
-	a->seen.started = true;
-	return p->parent && m->accounts[p->parent->id].seen.started
-		       ? process_memory_inherit(a, &m->accounts[p->parent->id])
+	struct process_memory *memory = &m->processes[p->id];
+	memory->seen.started = true;
+	return p->parent && m->processes[p->parent->id].seen.started
+		       ? process_memory_inherit(memory, &m->processes[p->parent->id])
 		       : 0;
 }
 
@@ -178,35 +180,36 @@ static int end(struct model *m, const struct process *p)
 	if (p->state == PROCESS_RUNNING)
 		return 0;
 	bool keep_live = p->exit_kind != MT_EXIT_EXEC && m->query.until_ns == UINT64_MAX && !m->query.until_event;
-	return process_memory_end(&m->accounts[p->id], keep_live);
+	return process_memory_end(&m->processes[p->id], keep_live);
 }
 
 /* Nearly all time goes into waiting for memory: what an event needs is asked for some events before. */
-static inline void prefetch(const struct process_memory *a, const struct mt_event *far, const struct mt_event *near)
+static inline void prefetch(const struct process_memory *memory, const struct mt_event *far,
+			    const struct mt_event *near)
 {
-	blocks_prefetch(&a->heap, far->addr);
-	if (site_table_is_small(&a->sites))
+	blocks_prefetch(&memory->heap, far->addr);
+	if (site_table_is_small(&memory->sites))
 		return;
 	if (far->kind == MT_ALLOC)
-		site_table_prefetch(&a->sites, far->node, far->node2);
+		site_table_prefetch(&memory->sites, far->node, far->node2);
 	if (near->kind == MT_ALLOC) {
-		site_table_prefetch_found(&a->sites, near->node, near->node2);
+		site_table_prefetch_found(&memory->sites, near->node, near->node2);
 	} else if (near->kind == MT_FREE) {
-		const struct block *b = blocks_find(&a->heap, near->addr);
+		const struct block *b = blocks_find(&memory->heap, near->addr);
 		if (b && b->site != BLOCK_NO_SITE)
-			site_table_prefetch_site(&a->sites, b->site);
+			site_table_prefetch_site(&memory->sites, b->site);
 	}
 }
 
 /* Returns 1 when query.until_ns is passed, or query.until_event reached. */
 static int events(struct model *m, const struct reader_step *step)
 {
-	struct process_memory *a = &m->accounts[step->process->id];
+	struct process_memory *memory = &m->processes[step->process->id];
 	uint64_t ticks = 0, ns = step->ns;
 	for (size_t i = 0; i < step->count; i++) {
 		const struct mt_event *s = &step->slots[i];
 		if (i + PREFETCH < step->count)
-			prefetch(a, &step->slots[i + PREFETCH], &step->slots[i + PREFETCH / 2]);
+			prefetch(memory, &step->slots[i + PREFETCH], &step->slots[i + PREFETCH / 2]);
 		if (s->kind == MT_EXT)
 			continue;
 		if (s->ticks != ticks) {
@@ -215,13 +218,13 @@ static int events(struct model *m, const struct reader_step *step)
 			if (ns > m->query.until_ns)
 				return 1;
 			move_to(m, ns);
-			int e = pass_level(a, ns);
+			int e = pass_level(memory, ns);
 			if (e)
 				return e;
 		}
 		if (m->query.on_event)
 			m->query.on_event(m->query.arg, step->process, s, step->rings[i], step->threads[i]);
-		int e = process_memory_slot(a, s, step->rings[i], step->threads[i], ns);
+		int e = process_memory_slot(memory, s, step->rings[i], step->threads[i], ns);
 		if (e)
 			return e;
 	}
@@ -241,7 +244,7 @@ static int take_step(struct model *m, const struct reader_step *step)
 	case READER_EXIT:
 		move_to(m, step->ns);
 		/* a killed one may have lived on after its last event */
-		return pass_level(&m->accounts[step->process->id], UINT64_MAX) ? -MT_EMEMORY : end(m, step->process);
+		return pass_level(&m->processes[step->process->id], UINT64_MAX) ? -MT_EMEMORY : end(m, step->process);
 	}
 	return 0;
 }
@@ -254,14 +257,14 @@ static bool is_wanted(const struct model *m, size_t id)
 /* Of processes that began while the reader follows: it keeps within the room. */
 static void add_accounts(struct model *m)
 {
-	for (; m->process_memory_count < reader_processes(m->reader); m->process_memory_count++) {
-		struct process_memory *a = &m->accounts[m->process_memory_count];
-		a->model = m;
-		a->seen.process = reader_process(m->reader, (unsigned)m->process_memory_count);
-		a->sites.numbers_only = m->query.changes_only;
-		a->sites.known = m->query.numbers ? &m->query.numbers->accounts[m->process_memory_count].sites : NULL;
-		a->host = is_wanted(m, m->process_memory_count) ? &m->hosts[a->seen.process->host->index]
-								: &m->hosts[m->host_count];
+	for (; m->process_count < reader_processes(m->reader); m->process_count++) {
+		struct process_memory *memory = &m->processes[m->process_count];
+		memory->model = m;
+		memory->seen.process = reader_process(m->reader, (unsigned)m->process_count);
+		memory->sites.numbers_only = m->query.changes_only;
+		memory->sites.known = m->query.numbers ? &m->query.numbers->processes[m->process_count].sites : NULL;
+		memory->host = is_wanted(m, m->process_count) ? &m->hosts[memory->seen.process->host->index]
+							      : &m->hosts[m->host_count];
 	}
 }
 
@@ -290,39 +293,39 @@ static int pass(struct model *m)
 
 /* ---- the result ------------------------------------------------------------------------------------------ */
 
-static void finish_sites(struct process_memory *a)
+static void finish_sites(struct process_memory *memory)
 {
-	for (size_t i = 0; i < a->sites.site_count; i++) {
-		struct model_site *s = &a->sites.sites[i];
-		uint64_t host_number = a->host->kind[s->kind].number;
+	for (size_t i = 0; i < memory->sites.site_count; i++) {
+		struct model_site *s = &memory->sites.sites[i];
+		uint64_t host_number = memory->host->kind[s->kind].number;
 		if (s->kind >= MODEL_HOST_KINDS) {
-			devices_finish_site(a, s);
-		} else if (!a->seen.ended) {
-			site_table_touch(s, a->kind[s->kind].number, host_number);
-		} else if (a->host_number_at_end[s->kind] != host_number) {
+			devices_finish_site(memory, s);
+		} else if (!memory->seen.ended) {
+			site_table_touch(s, memory->kind[s->kind].number, host_number);
+		} else if (memory->host_number_at_end[s->kind] != host_number) {
 			s->host_peak_bytes = s->host_peak_blocks = 0;
 		}
 	}
-	site_table_drop_empty(&a->sites);
-	a->seen.sites = a->sites.sites;
-	a->seen.oldest_ns = a->sites.oldest_ns;
-	a->seen.doubts = a->sites.doubts;
-	a->seen.site_count = (uint32_t)a->sites.site_count;
+	site_table_drop_empty(&memory->sites);
+	memory->seen.sites = memory->sites.sites;
+	memory->seen.oldest_ns = memory->sites.oldest_ns;
+	memory->seen.doubts = memory->sites.doubts;
+	memory->seen.site_count = (uint32_t)memory->sites.site_count;
 }
 
-static void finish_account(struct process_memory *a)
+static void finish_process(struct process_memory *memory)
 {
-	finish_sites(a);
-	if (!a->seen.ended)
-		process_memory_fill_footprint(a);
+	finish_sites(memory);
+	if (!memory->seen.ended)
+		process_memory_fill_footprint(memory);
 	for (int k = 0; k < MODEL_KINDS; k++) {
-		struct model_totals *sum = &a->host->seen.kind[k];
-		struct model_series *line = &a->seen.timeline[k];
-		a->seen.kind[k] = a->kind[k].totals;
-		peak_sum_add(sum, &a->kind[k].totals);
-		if (line->count && !a->seen.ended)
-			series_note(line, &a->model->timeline, a->kind[k].totals.live_bytes,
-				    a->kind[k].totals.live_bytes, a->kind[k].totals.live_blocks);
+		struct model_totals *sum = &memory->host->seen.kind[k];
+		struct model_series *line = &memory->seen.timeline[k];
+		memory->seen.kind[k] = memory->kind[k].totals;
+		peak_sum_add(sum, &memory->kind[k].totals);
+		if (line->count && !memory->seen.ended)
+			series_note(line, &memory->model->timeline, memory->kind[k].totals.live_bytes,
+				    memory->kind[k].totals.live_bytes, memory->kind[k].totals.live_blocks);
 	}
 }
 
@@ -347,25 +350,26 @@ static int finish(struct model *m)
 {
 	if (m->query.until_ns != UINT64_MAX)
 		move_to(m, m->query.until_ns);
-	for (size_t i = 0; i < m->process_memory_count; i++) {
-		int e = m->accounts[i].seen.ended ? 0 : process_memory_prove(&m->accounts[i], m->end_ns);
+	for (size_t i = 0; i < m->process_count; i++) {
+		int e = m->processes[i].seen.ended ? 0 : process_memory_prove(&m->processes[i], m->end_ns);
 		if (e)
 			return e;
 	}
 	for (size_t i = 0; i <= m->host_count; i++)
 		for (int k = 0; k < MODEL_KINDS; k++)
 			peak_sum_settle(&m->hosts[i].kind[k]);
-	for (size_t i = 0; i < m->process_memory_count; i++) {
-		struct process_memory *a = &m->accounts[i];
-		for (int k = 0; k < MODEL_KINDS && !a->seen.ended; k++)
-			peak_sum_settle(&a->kind[k]);
-		int e = a->seen.ended ? 0 : pass_level(a, UINT64_MAX); /* nothing happened after it */
+	for (size_t i = 0; i < m->process_count; i++) {
+		struct process_memory *memory = &m->processes[i];
+		for (int k = 0; k < MODEL_KINDS && !memory->seen.ended; k++)
+			peak_sum_settle(&memory->kind[k]);
+		int e = memory->seen.ended ? 0 : pass_level(memory, UINT64_MAX); /* nothing happened after it */
 		if (e)
 			return e;
-		e = a->seen.ended ? site_table_settle(&a->sites, a->seen.process->id) : process_memory_fill_sites(a);
+		e = memory->seen.ended ? site_table_settle(&memory->sites, memory->seen.process->id)
+				       : process_memory_fill_sites(memory);
 		if (e)
 			return e;
-		finish_account(a);
+		finish_process(memory);
 	}
 	for (size_t i = 0; i <= m->host_count; i++)
 		finish_host(m, &m->hosts[i]);
@@ -376,9 +380,9 @@ static int set_up(struct model *m)
 {
 	size_t room = reader_processes(m->reader) + 1ul + (m->query.on_idle ? READER_MORE : 0);
 	m->host_count = reader_hosts(m->reader);
-	m->accounts = calloc(room, sizeof(*m->accounts));
+	m->processes = calloc(room, sizeof(*m->processes));
 	m->hosts = calloc(m->host_count + 1, sizeof(*m->hosts));
-	if (!m->accounts || !m->hosts)
+	if (!m->processes || !m->hosts)
 		return error_memory();
 	for (unsigned i = 0; i < m->host_count; i++)
 		m->hosts[i].seen.host = reader_host(m->reader, i);
@@ -413,13 +417,13 @@ void model_free(struct model *m)
 {
 	if (!m)
 		return;
-	for (size_t i = 0; m->accounts && i < m->process_memory_count; i++)
-		process_memory_fini(&m->accounts[i]);
+	for (size_t i = 0; m->processes && i < m->process_count; i++)
+		process_memory_fini(&m->processes[i]);
 	devices_fini(m);
 	for (size_t i = 0; m->hosts && i <= m->host_count; i++)
 		for (int k = 0; k < MODEL_KINDS; k++)
 			series_fini(&m->hosts[i].timeline[k]);
-	free(m->accounts);
+	free(m->processes);
 	free(m->hosts);
 	free(m->failures);
 	hash_index_fini(&m->failure_index);
@@ -428,7 +432,7 @@ void model_free(struct model *m)
 
 const struct model_process *model_process(const struct model *m, unsigned id)
 {
-	return &m->accounts[id].seen;
+	return &m->processes[id].seen;
 }
 const struct model_host *model_host(const struct model *m, unsigned index)
 {
@@ -458,14 +462,14 @@ uint64_t model_end_ns(const struct model *m)
 
 const struct model_site *model_site(const struct model *m, unsigned process, uint32_t number)
 {
-	const struct site_table *t = &m->accounts[process].sites;
+	const struct site_table *t = &m->processes[process].sites;
 	return number < t->count ? site_table_figures(t, number) : NULL;
 }
 
 struct model_site model_site_key(const struct model *m, unsigned process, uint32_t number)
 {
 	const struct model_site *known = model_site(m, process, number);
-	const struct site_key key = site_table_key(&m->accounts[process].sites, number);
+	const struct site_key key = site_table_key(&m->processes[process].sites, number);
 	return known ? *known
 		     : (struct model_site){ .number = number,
 					    .process = process,
@@ -479,7 +483,7 @@ struct model_site model_site_key(const struct model *m, unsigned process, uint32
 
 struct model_doubt model_doubt_of(const struct model *m, const struct model_site *site)
 {
-	const struct model_process *p = &m->accounts[site->process].seen;
+	const struct model_process *p = &m->processes[site->process].seen;
 	const struct model_site *known = model_site(m, site->process, site->number);
 	return known && p->doubts ? p->doubts[known - p->sites] : (struct model_doubt){ 0 };
 }
@@ -487,7 +491,7 @@ struct model_doubt model_doubt_of(const struct model *m, const struct model_site
 void model_site_stack(const struct model *m, unsigned process, uint32_t number, uint32_t *node, uint32_t *node2,
 		      enum model_kind *kind)
 {
-	const struct site_key key = site_table_key(&m->accounts[process].sites, number);
+	const struct site_key key = site_table_key(&m->processes[process].sites, number);
 	*node = key.node;
 	*node2 = key.node2;
 	*kind = (enum model_kind)key.kind;
@@ -505,8 +509,8 @@ const struct model_failure *model_failure(const struct model *m, unsigned i)
 struct model_fold model_fold(const struct model *m)
 {
 	struct model_fold sum = { 0 };
-	for (size_t i = 0; i < m->process_memory_count; i++) {
-		const struct model_fold *f = &m->accounts[i].seen.fold;
+	for (size_t i = 0; i < m->process_count; i++) {
+		const struct model_fold *f = &m->processes[i].seen.fold;
 		if (!is_wanted(m, i))
 			continue;
 		sum.until_ns = f->until_ns > sum.until_ns ? f->until_ns : sum.until_ns;
@@ -522,7 +526,7 @@ struct model_fold model_fold(const struct model *m)
 
 uint64_t model_live(const struct model *m, unsigned id, enum model_kind kind)
 {
-	return m->accounts[id].kind[kind].totals.live_bytes;
+	return m->processes[id].kind[kind].totals.live_bytes;
 }
 
 uint64_t model_peak(const struct model *m, enum model_kind kind)
@@ -538,8 +542,8 @@ uint64_t model_peak(const struct model *m, enum model_kind kind)
 uint64_t model_events(const struct model *m)
 {
 	uint64_t events = 0;
-	for (size_t i = 0; i < m->process_memory_count; i++)
-		events += m->accounts[i].seen.events;
+	for (size_t i = 0; i < m->process_count; i++)
+		events += m->processes[i].seen.events;
 	return events;
 }
 
@@ -565,11 +569,11 @@ struct model_map_sum model_map_sum(const struct model *m, enum model_map_class c
 		const struct model_map_sum *h = &m->hosts[i].map[class];
 		sum.peak_bytes = h->peak_bytes > sum.peak_bytes ? h->peak_bytes : sum.peak_bytes;
 	}
-	for (size_t i = 0; i < m->process_memory_count; i++) {
+	for (size_t i = 0; i < m->process_count; i++) {
 		if (!is_wanted(m, i))
 			continue;
-		sum.bytes += m->accounts[i].seen.map[class].bytes;
-		sum.blocks += m->accounts[i].seen.map[class].blocks;
+		sum.bytes += m->processes[i].seen.map[class].bytes;
+		sum.blocks += m->processes[i].seen.map[class].blocks;
 	}
 	return sum;
 }
@@ -577,17 +581,17 @@ struct model_map_sum model_map_sum(const struct model *m, enum model_map_class c
 uint64_t model_map_given_bytes(const struct model *m)
 {
 	uint64_t bytes = 0;
-	for (size_t i = 0; i < m->process_memory_count; i++)
-		bytes += is_wanted(m, i) ? m->accounts[i].seen.map_given_bytes : 0;
+	for (size_t i = 0; i < m->process_count; i++)
+		bytes += is_wanted(m, i) ? m->processes[i].seen.map_given_bytes : 0;
 	return bytes;
 }
 
 void model_bins(const struct model *m, struct model_bin bins[MODEL_BINS])
 {
 	memset(bins, 0, MODEL_BINS * sizeof(*bins));
-	for (size_t i = 0; i < m->process_memory_count; i++)
+	for (size_t i = 0; i < m->process_count; i++)
 		for (int b = 0; b < MODEL_BINS && is_wanted(m, i); b++) {
-			const struct model_bin *from = &m->accounts[i].seen.bins[b];
+			const struct model_bin *from = &m->processes[i].seen.bins[b];
 			bins[b].allocations += from->allocations;
 			bins[b].temporary += from->temporary;
 			bins[b].live_blocks += from->live_blocks;

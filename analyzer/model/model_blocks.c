@@ -63,11 +63,11 @@ int model_each_block(const struct model *m, unsigned process, enum model_kind ki
 		     int (*f)(void *arg, const struct model_block *b), void *arg)
 {
 	struct visit v = { f, arg };
-	const struct process_memory *a = &m->accounts[process];
+	const struct process_memory *memory = &m->processes[process];
 	if (kind == MODEL_MAP)
-		return ranges_each(&a->maps, visit_range, &v);
+		return ranges_each(&memory->maps, visit_range, &v);
 	if (kind != MODEL_HEAP)
-		return devices_each_block(a, kind, f, arg);
-	int e = visit_heap(&a->heap, &v);
-	return e ? e : visit_inherited(&a->inherited_blocks, &v);
+		return devices_each_block(memory, kind, f, arg);
+	int e = visit_heap(&memory->heap, &v);
+	return e ? e : visit_inherited(&memory->inherited_blocks, &v);
 }

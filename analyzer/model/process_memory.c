@@ -8,56 +8,57 @@
 /* ---- heap ------------------------------------------------------------------------------------------------ */
 
 /* An own block begins to be live (delta 1) or ends (-1). */
-static inline void move_block(struct process_memory *a, const struct block *b, int64_t delta, uint64_t ns)
+static inline void move_block(struct process_memory *memory, const struct block *b, int64_t delta, uint64_t ns)
 {
 	int64_t bytes = delta * (int64_t)b->size;
-	if (!a->model->query.numbers) {
-		struct model_bin *bin = &a->seen.bins[process_memory_bin(b->size)];
+	if (!memory->model->query.numbers) {
+		struct model_bin *bin = &memory->seen.bins[process_memory_bin(b->size)];
 		bin->live_bytes += (uint64_t)bytes;
 		bin->live_blocks += (uint64_t)delta;
-		heap_footprint_move(&a->footprint, b->addr, b->size, delta);
+		heap_footprint_move(&memory->footprint, b->addr, b->size, delta);
 	}
-	process_memory_change(a, &(struct change){ MODEL_HEAP, b->site, bytes, delta, b->addr, b->thread, b->ns }, ns);
+	process_memory_change(memory, &(struct change){ MODEL_HEAP, b->site, bytes, delta, b->addr, b->thread, b->ns },
+			      ns);
 }
 
-static void move_inherited(struct process_memory *a, uint64_t addr, uint64_t size, int64_t delta)
+static void move_inherited(struct process_memory *memory, uint64_t addr, uint64_t size, int64_t delta)
 {
-	struct model_totals *t = &a->kind[MODEL_HEAP].totals;
+	struct model_totals *t = &memory->kind[MODEL_HEAP].totals;
 	t->inherited_bytes += (uint64_t)delta * size;
 	t->inherited_blocks += (uint64_t)delta;
-	heap_footprint_move(&a->footprint, addr, size, delta);
+	heap_footprint_move(&memory->footprint, addr, size, delta);
 }
 
-static void count_temporary(struct process_memory *a, const struct block *b, uint64_t delta)
+static void count_temporary(struct process_memory *memory, const struct block *b, uint64_t delta)
 {
-	a->kind[MODEL_HEAP].totals.temporary += delta;
-	site_table_temporary(&a->sites, b->site, (uint32_t)delta);
-	a->seen.bins[process_memory_bin(b->size)].temporary += delta;
+	memory->kind[MODEL_HEAP].totals.temporary += delta;
+	site_table_temporary(&memory->sites, b->site, (uint32_t)delta);
+	memory->seen.bins[process_memory_bin(b->size)].temporary += delta;
 }
 
-static void note_missed(struct process_memory *a, uint32_t site, uint64_t bytes)
+static void note_missed(struct process_memory *memory, uint32_t site, uint64_t bytes)
 {
-	bool wanted = !a->sites.numbers_only && site != BLOCK_NO_SITE && a->seen.process->lost_events;
-	if (wanted && !vec_reserve(a->missed, a->missed_room, site + 1ul))
-		a->missed[site] += bytes;
+	bool wanted = !memory->sites.numbers_only && site != BLOCK_NO_SITE && memory->seen.process->lost_events;
+	if (wanted && !vec_reserve(memory->missed, memory->missed_room, site + 1ul))
+		memory->missed[site] += bytes;
 }
 
 /* Something may be there already: then its free was not seen. */
-static void end_missed(struct process_memory *a, uint64_t addr, uint64_t ns)
+static void end_missed(struct process_memory *memory, uint64_t addr, uint64_t ns)
 {
-	struct block *old = blocks_find(&a->heap, addr);
-	uint64_t inherited = old ? INHERITED_BLOCKS_GONE : inherited_blocks_take(&a->inherited_blocks, addr);
+	struct block *old = blocks_find(&memory->heap, addr);
+	uint64_t inherited = old ? INHERITED_BLOCKS_GONE : inherited_blocks_take(&memory->inherited_blocks, addr);
 	if (old) {
-		note_missed(a, old->site, old->size);
-		a->kind[MODEL_HEAP].totals.missed_bytes += old->size;
-		move_block(a, old, -1, ns);
-		blocks_remove(&a->heap, old);
+		note_missed(memory, old->site, old->size);
+		memory->kind[MODEL_HEAP].totals.missed_bytes += old->size;
+		move_block(memory, old, -1, ns);
+		blocks_remove(&memory->heap, old);
 	} else if (inherited != INHERITED_BLOCKS_GONE) {
-		move_inherited(a, addr, inherited, -1);
+		move_inherited(memory, addr, inherited, -1);
 	} else {
 		return;
 	}
-	a->kind[MODEL_HEAP].totals.missed_frees++;
+	memory->kind[MODEL_HEAP].totals.missed_frees++;
 }
 
 struct heap_place {
@@ -70,15 +71,15 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-static int list_places(const struct process_memory *a, struct heap_place **out)
+static int list_places(const struct process_memory *memory, struct heap_place **out)
 {
-	struct heap_place *list = malloc((a->heap.count + 1) * sizeof(*list));
+	struct heap_place *list = malloc((memory->heap.count + 1) * sizeof(*list));
 	size_t n = 0;
 	*out = list;
 	if (!list)
 		return error_memory();
-	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {
-		const struct block *b = &a->heap.entries[i];
+	for (size_t i = 0; memory->heap.entries && i <= memory->heap.mask; i++) {
+		const struct block *b = &memory->heap.entries[i];
 		if (b->addr)
 			list[n++] = (struct heap_place){ b->addr, b->addr + b->size, b->ns };
 	}
@@ -88,45 +89,46 @@ static int list_places(const struct process_memory *a, struct heap_place **out)
 }
 
 /* Of two that overlap the older one is gone; what is left of the list by then does not overlap. */
-int process_memory_prove(struct process_memory *a, uint64_t ns)
+int process_memory_prove(struct process_memory *memory, uint64_t ns)
 {
 	struct heap_place *list, *top = NULL;
-	if (!process_memory_lost(a))
+	if (!process_memory_lost(memory))
 		return 0;
-	int e = list_places(a, &list);
-	size_t count = a->heap.count;
+	int e = list_places(memory, &list);
+	size_t count = memory->heap.count;
 	for (size_t i = 0; !e && i < count; i++) {
 		struct heap_place *p = &list[i], *gone = !top || p->start >= top->end ? NULL
 							 : p->ns < top->ns            ? p
 										      : top;
 		if (gone)
-			end_missed(a, gone->start, ns);
+			end_missed(memory, gone->start, ns);
 		if (gone != p)
 			top = p;
 	}
 	free(list);
-	a->unproven = 0;
+	memory->unproven = 0;
 	return e;
 }
 
 /* For each allocation behind a gap: it comes about as often as keeps its costs low. */
-static int prove_behind_gap(struct process_memory *a, uint64_t ns)
+static int prove_behind_gap(struct process_memory *memory, uint64_t ns)
 {
 	enum { LEAST = 256, PART = 8 };
-	return a->lost && ++a->unproven > LEAST + a->heap.count / PART ? process_memory_prove(a, ns) : 0;
+	return memory->lost && ++memory->unproven > LEAST + memory->heap.count / PART ? process_memory_prove(memory, ns)
+										      : 0;
 }
 
-static int heap_alloc(struct process_memory *a, const struct mt_event *s, uint32_t thread, uint64_t ns)
+static int heap_alloc(struct process_memory *memory, const struct mt_event *s, uint32_t thread, uint64_t ns)
 {
-	int e = blocks_reserve(&a->heap);
+	int e = blocks_reserve(&memory->heap);
 	if (e)
 		return e;
-	struct block *place = blocks_entry(&a->heap, s->addr);
-	if (place->addr || a->inherited_blocks.count) {
-		end_missed(a, s->addr, ns);
-		place = blocks_entry(&a->heap, s->addr);
+	struct block *place = blocks_entry(&memory->heap, s->addr);
+	if (place->addr || memory->inherited_blocks.count) {
+		end_missed(memory, s->addr, ns);
+		place = blocks_entry(&memory->heap, s->addr);
 	}
-	int64_t site = process_memory_site(a, MODEL_HEAP, s, thread);
+	int64_t site = process_memory_site(memory, MODEL_HEAP, s, thread);
 	if (site < 0)
 		return (int)site;
 	place->addr = s->addr;
@@ -134,112 +136,113 @@ static int heap_alloc(struct process_memory *a, const struct mt_event *s, uint32
 	place->ns = ns;
 	place->site = (uint32_t)site;
 	place->thread = thread;
-	a->heap.count++;
-	if (!a->sites.numbers_only && !site_table_open(&a->sites, a->seen.process->id, place->site,
-						       a->kind[MODEL_HEAP].number, a->host->kind[MODEL_HEAP].number))
+	memory->heap.count++;
+	if (!memory->sites.numbers_only &&
+	    !site_table_open(&memory->sites, memory->seen.process->id, place->site, memory->kind[MODEL_HEAP].number,
+			     memory->host->kind[MODEL_HEAP].number))
 		return -MT_EMEMORY;
-	a->seen.bins[process_memory_bin(s->size)].allocations++;
-	move_block(a, place, 1, ns);
-	process_memory_count(a, MODEL_HEAP, place->site, s->size);
-	e = process_memory_set_last(a, MODEL_HEAP, thread, s->addr);
-	return e ? e : prove_behind_gap(a, ns);
+	memory->seen.bins[process_memory_bin(s->size)].allocations++;
+	move_block(memory, place, 1, ns);
+	process_memory_count(memory, MODEL_HEAP, place->site, s->size);
+	e = process_memory_set_last(memory, MODEL_HEAP, thread, s->addr);
+	return e ? e : prove_behind_gap(memory, ns);
 }
 
-static void free_own(struct process_memory *a, struct block *b, struct undo *u, bool not_temporary, uint64_t ns)
+static void free_own(struct process_memory *memory, struct block *b, struct undo *u, bool not_temporary, uint64_t ns)
 {
 	u->block = *b;
 	u->known = true;
-	u->temporary = a->last[MODEL_HEAP][b->thread] == b->addr && !not_temporary;
-	a->kind[MODEL_HEAP].totals.frees++;
+	u->temporary = memory->last[MODEL_HEAP][b->thread] == b->addr && !not_temporary;
+	memory->kind[MODEL_HEAP].totals.frees++;
 	if (u->temporary)
-		count_temporary(a, b, 1);
-	const struct model_site *s = site_table_figures(&a->sites, b->site);
+		count_temporary(memory, b, 1);
+	const struct model_site *s = site_table_figures(&memory->sites, b->site);
 	uint32_t allocations = s ? s->allocations : 0;
-	move_block(a, b, -1, ns);
-	u->forgotten = site_table_figures(&a->sites, b->site) ? 0 : allocations;
-	blocks_remove(&a->heap, b);
+	move_block(memory, b, -1, ns);
+	u->forgotten = site_table_figures(&memory->sites, b->site) ? 0 : allocations;
+	blocks_remove(&memory->heap, b);
 }
 
-static void free_inherited(struct process_memory *a, uint64_t size, struct undo *u)
+static void free_inherited(struct process_memory *memory, uint64_t size, struct undo *u)
 {
 	u->block.size = size;
 	u->known = u->inherited = true;
-	a->kind[MODEL_HEAP].totals.frees++;
-	move_inherited(a, u->block.addr, size, -1);
+	memory->kind[MODEL_HEAP].totals.frees++;
+	move_inherited(memory, u->block.addr, size, -1);
 }
 
-static int heap_free(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint64_t ns)
+static int heap_free(struct process_memory *memory, const struct mt_event *s, uint32_t ring, uint64_t ns)
 {
-	struct ring_state *state = process_memory_ring(a, ring);
+	struct ring_state *state = process_memory_ring(memory, ring);
 	if (!state)
 		return -MT_EMEMORY;
 	struct undo *u = &state->frees[state->next++ % UNDO_DEPTH];
-	struct block *b = blocks_find(&a->heap, s->addr);
-	uint64_t inherited = b ? INHERITED_BLOCKS_GONE : inherited_blocks_take(&a->inherited_blocks, s->addr);
+	struct block *b = blocks_find(&memory->heap, s->addr);
+	uint64_t inherited = b ? INHERITED_BLOCKS_GONE : inherited_blocks_take(&memory->inherited_blocks, s->addr);
 	*u = (struct undo){ .block.addr = s->addr };
 	if (b)
-		free_own(a, b, u, s->size != 0, ns);
+		free_own(memory, b, u, s->size != 0, ns);
 	else if (inherited != INHERITED_BLOCKS_GONE)
-		free_inherited(a, inherited, u);
+		free_inherited(memory, inherited, u);
 	else
-		a->kind[MODEL_HEAP].totals.unknown_frees++;
+		memory->kind[MODEL_HEAP].totals.unknown_frees++;
 	return 0;
 }
 
-static int restore_own(struct process_memory *a, const struct undo *u, uint64_t ns)
+static int restore_own(struct process_memory *memory, const struct undo *u, uint64_t ns)
 {
 	if (u->temporary)
-		count_temporary(a, &u->block, (uint64_t)-1);
-	move_block(a, &u->block, 1, ns);
-	struct model_site *s = site_table_figures(&a->sites, u->block.site);
+		count_temporary(memory, &u->block, (uint64_t)-1);
+	move_block(memory, &u->block, 1, ns);
+	struct model_site *s = site_table_figures(&memory->sites, u->block.site);
 	if (s && u->forgotten)
 		s->allocations += u->forgotten - 1;
-	return blocks_put(&a->heap, &u->block);
+	return blocks_put(&memory->heap, &u->block);
 }
 
-static int restore(struct process_memory *a, struct undo *taken, uint64_t ns)
+static int restore(struct process_memory *memory, struct undo *taken, uint64_t ns)
 {
 	const struct undo u = *taken;
 	taken->block.addr = 0;
 	if (!u.known) {
-		a->kind[MODEL_HEAP].totals.unknown_frees--;
+		memory->kind[MODEL_HEAP].totals.unknown_frees--;
 		return 0;
 	}
-	if (blocks_find(&a->heap, u.block.addr)) {
-		a->seen.odd_undos++;
+	if (blocks_find(&memory->heap, u.block.addr)) {
+		memory->seen.odd_undos++;
 		return 0;
 	}
-	a->kind[MODEL_HEAP].totals.frees--;
+	memory->kind[MODEL_HEAP].totals.frees--;
 	if (!u.inherited)
-		return restore_own(a, &u, ns);
-	inherited_blocks_put_back(&a->inherited_blocks, u.block.addr, u.block.size);
-	move_inherited(a, u.block.addr, u.block.size, 1);
+		return restore_own(memory, &u, ns);
+	inherited_blocks_put_back(&memory->inherited_blocks, u.block.addr, u.block.size);
+	move_inherited(memory, u.block.addr, u.block.size, 1);
 	return 0;
 }
 
 /* A block was here, and its free can no longer be undone: an undo of this address is that of the unmapping. */
-static int unmap(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint64_t ns)
+static int unmap(struct process_memory *memory, const struct mt_event *s, uint32_t ring, uint64_t ns)
 {
-	struct ring_state *state = process_memory_ring(a, ring);
+	struct ring_state *state = process_memory_ring(memory, ring);
 	for (unsigned i = 0; state && i < UNDO_DEPTH; i++)
 		if (state->frees[i].block.addr == s->addr)
 			state->frees[i].block.addr = 0;
-	return maps_unmap(a, s, ring, ns);
+	return maps_unmap(memory, s, ring, ns);
 }
 
-static int undo(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint64_t ns)
+static int undo(struct process_memory *memory, const struct mt_event *s, uint32_t ring, uint64_t ns)
 {
-	struct ring_state *state = process_memory_ring(a, ring);
+	struct ring_state *state = process_memory_ring(memory, ring);
 	if (!state)
 		return -MT_EMEMORY;
 	for (unsigned i = 1; s->addr && i <= UNDO_DEPTH; i++) { /* 0 can only have been unmapped */
 		struct undo *u = &state->frees[(state->next - i) % UNDO_DEPTH];
 		if (u->block.addr == s->addr)
-			return restore(a, u, ns);
+			return restore(memory, u, ns);
 	}
-	int found = maps_undo(a, s->addr, ring, ns);
+	int found = maps_undo(memory, s->addr, ring, ns);
 	if (!found)
-		a->seen.odd_undos++;
+		memory->seen.odd_undos++;
 	return found < 0 ? found : 0;
 }
 
@@ -284,14 +287,15 @@ static struct model_failure *find_failure(struct model *m, uint32_t process, con
 	return f;
 }
 
-static int fail(struct process_memory *a, const struct mt_event *s, uint64_t ns)
+static int fail(struct process_memory *memory, const struct mt_event *s, uint64_t ns)
 {
-	struct model_totals *t = &a->kind[(s->size & ~(uint64_t)MT_TRIAL) == MT_MAP ? MODEL_MAP : MODEL_HEAP].totals;
+	struct model_totals *t =
+		&memory->kind[(s->size & ~(uint64_t)MT_TRIAL) == MT_MAP ? MODEL_MAP : MODEL_HEAP].totals;
 	if (s->size & MT_TRIAL) {
 		t->trials++;
 		return 0;
 	}
-	struct model_failure *f = find_failure(a->model, a->seen.process->id, s);
+	struct model_failure *f = find_failure(memory->model, memory->seen.process->id, s);
 	if (!f)
 		return -MT_EMEMORY;
 	t->failed++;
@@ -309,38 +313,39 @@ static int fail(struct process_memory *a, const struct mt_event *s, uint64_t ns)
 /* ---- all ------------------------------------------------------------------------------------------------- */
 
 /* What grows by realloc or mremap is there all the time, though its free is recorded before. */
-static bool is_move(const struct process_memory *a, const struct mt_event *s)
+static bool is_move(const struct process_memory *memory, const struct mt_event *s)
 {
-	return a->seen.process->moving_hooks[s->hook / 64] >> s->hook % 64 & 1;
+	return memory->seen.process->moving_hooks[s->hook / 64] >> s->hook % 64 & 1;
 }
 
-int process_memory_slot(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
+int process_memory_slot(struct process_memory *memory, const struct mt_event *s, uint32_t ring, uint32_t thread,
+			uint64_t ns)
 {
-	uint64_t before_ns = a->seen.last_ns;
-	a->moves = is_move(a, s);
-	a->seen.events++;
-	a->seen.last_ns = ns;
+	uint64_t before_ns = memory->seen.last_ns;
+	memory->moves = is_move(memory, s);
+	memory->seen.events++;
+	memory->seen.last_ns = ns;
 	switch (s->kind) {
 	case MT_ALLOC:
-		return heap_alloc(a, s, thread, ns);
+		return heap_alloc(memory, s, thread, ns);
 	case MT_FREE:
-		return heap_free(a, s, ring, ns);
+		return heap_free(memory, s, ring, ns);
 	case MT_UNDO:
-		return undo(a, s, ring, ns);
+		return undo(memory, s, ring, ns);
 	case MT_MAP:
-		return maps_map(a, s, ring, thread, ns);
+		return maps_map(memory, s, ring, thread, ns);
 	case MT_UNMAP:
-		return unmap(a, s, ring, ns);
+		return unmap(memory, s, ring, ns);
 	case MT_FAIL:
-		return fail(a, s, ns);
+		return fail(memory, s, ns);
 	case MT_FOLD:
-		return process_memory_fold(a, s, ns);
+		return process_memory_fold(memory, s, ns);
 	case MT_LOST:
-		if (!a->seen.lost_events)
-			a->seen.lost_ns = before_ns;
-		a->seen.lost_events += s->addr;
-		a->lost += s->addr;
-		a->lost_until_ns = ns;
+		if (!memory->seen.lost_events)
+			memory->seen.lost_ns = before_ns;
+		memory->seen.lost_events += s->addr;
+		memory->lost += s->addr;
+		memory->lost_until_ns = ns;
 		return 0;
 	case MT_DEVICE_ALLOC:
 	case MT_DEVICE_FREE:
@@ -350,31 +355,31 @@ int process_memory_slot(struct process_memory *a, const struct mt_event *s, uint
 	case MT_DEVICE_UNMAP:
 	case MT_DEVICE_RESET:
 	case MT_DEVICE_INFO:
-		return devices_event(a, s, ring, thread, ns);
+		return devices_event(memory, s, ring, thread, ns);
 	default:
 		return 0; /* MT_THREAD is the reader's business, MT_EXT its map's */
 	}
 }
 
-int process_memory_inherit(struct process_memory *a, const struct process_memory *parent)
+int process_memory_inherit(struct process_memory *memory, const struct process_memory *parent)
 {
 	for (int k = 0; k < MODEL_PINNED; k++) { /* a child can't use its parent's devices */
 		const struct model_totals *from = &parent->kind[k].totals;
-		struct model_totals *to = &a->kind[k].totals;
+		struct model_totals *to = &memory->kind[k].totals;
 		to->inherited_bytes = from->live_bytes + from->inherited_bytes;
 		to->inherited_blocks = from->live_blocks + from->inherited_blocks;
-		a->seen.began_with += k == MODEL_HEAP || k == MODEL_MAP ? to->inherited_bytes : 0;
+		memory->seen.began_with += k == MODEL_HEAP || k == MODEL_MAP ? to->inherited_bytes : 0;
 	}
-	heap_footprint_copy(&a->footprint, &parent->footprint);
-	if (!a->seen.process->has_events && !a->seen.process->has_heirs)
+	heap_footprint_copy(&memory->footprint, &parent->footprint);
+	if (!memory->seen.process->has_events && !memory->seen.process->has_heirs)
 		return 0; /* nobody will ask for single blocks */
 	/* they are no changes */
-	int e = a->model->query.numbers
+	int e = memory->model->query.numbers
 			? 0
-			: inherited_blocks_init(&a->inherited_blocks, &parent->heap, &parent->inherited_blocks);
+			: inherited_blocks_init(&memory->inherited_blocks, &parent->heap, &parent->inherited_blocks);
 	if (!e)
-		e = maps_inherit(a, parent);
-	return e ? e : devices_inherit(a, parent);
+		e = maps_inherit(memory, parent);
+	return e ? e : devices_inherit(memory, parent);
 }
 
 static int see_range(void *arg, const struct range *r)
@@ -384,130 +389,131 @@ static int see_range(void *arg, const struct range *r)
 	return 0;
 }
 
-int process_memory_fill_sites(struct process_memory *a)
+int process_memory_fill_sites(struct process_memory *memory)
 {
-	if (a->model->query.changes_only)
+	if (memory->model->query.changes_only)
 		return 0;
-	if (site_table_settle(&a->sites, a->seen.process->id))
+	if (site_table_settle(&memory->sites, memory->seen.process->id))
 		return -MT_EMEMORY;
-	a->sites.oldest_ns = calloc(a->sites.site_count + 1, sizeof(*a->sites.oldest_ns));
-	if (!a->sites.oldest_ns)
+	memory->sites.oldest_ns = calloc(memory->sites.site_count + 1, sizeof(*memory->sites.oldest_ns));
+	if (!memory->sites.oldest_ns)
 		return error_memory();
-	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {
-		const struct block *b = &a->heap.entries[i];
+	for (size_t i = 0; memory->heap.entries && i <= memory->heap.mask; i++) {
+		const struct block *b = &memory->heap.entries[i];
 		if (b->addr)
-			process_memory_note_age(a, b->site, b->ns);
+			process_memory_note_age(memory, b->site, b->ns);
 	}
-	ranges_each(&a->maps, see_range, a);
-	devices_fill_sites(a);
-	return loss_doubt_fill(a);
+	ranges_each(&memory->maps, see_range, memory);
+	devices_fill_sites(memory);
+	return loss_doubt_fill(memory);
 }
 
 /* For model_process(); what was folded or lost may have lain elsewhere. */
-void process_memory_fill_footprint(struct process_memory *a)
+void process_memory_fill_footprint(struct process_memory *memory)
 {
-	const bool unknown = a->footprint.unknown || a->seen.fold.until_ns || a->lost;
-	a->seen.footprint =
-		(struct model_footprint){ .known = !unknown, .bytes = a->footprint.bytes, .live = a->footprint.live };
+	const bool unknown = memory->footprint.unknown || memory->seen.fold.until_ns || memory->lost;
+	memory->seen.footprint = (struct model_footprint){ .known = !unknown,
+							   .bytes = memory->footprint.bytes,
+							   .live = memory->footprint.live };
 }
 
-static void drop_blocks(struct process_memory *a)
+static void drop_blocks(struct process_memory *memory)
 {
-	process_memory_fill_footprint(a);
-	heap_footprint_fini(&a->footprint);
-	blocks_fini(&a->heap);
-	inherited_blocks_fini(&a->inherited_blocks);
-	ranges_fini(&a->maps);
-	free(a->pieces);
-	a->pieces = NULL;
-	a->piece_room = a->piece_count = a->free_piece = 0;
+	process_memory_fill_footprint(memory);
+	heap_footprint_fini(&memory->footprint);
+	blocks_fini(&memory->heap);
+	inherited_blocks_fini(&memory->inherited_blocks);
+	ranges_fini(&memory->maps);
+	free(memory->pieces);
+	memory->pieces = NULL;
+	memory->piece_room = memory->piece_count = memory->free_piece = 0;
 	for (int k = 0; k < MODEL_KINDS; k++) {
-		free(a->last[k]);
-		a->last[k] = NULL;
-		a->last_room[k] = 0;
+		free(memory->last[k]);
+		memory->last[k] = NULL;
+		memory->last_room[k] = 0;
 	}
-	for (size_t i = 0; i < a->ring_room; i++) {
-		free(a->rings[i].unmap.ranges);
-		memory_ring_fini(a->rings[i].device);
+	for (size_t i = 0; i < memory->ring_room; i++) {
+		free(memory->rings[i].unmap.ranges);
+		memory_ring_fini(memory->rings[i].device);
 	}
-	free(a->rings);
-	a->rings = NULL;
-	a->ring_room = 0;
-	site_table_rest(&a->sites);
-	devices_drop(a);
+	free(memory->rings);
+	memory->rings = NULL;
+	memory->ring_room = 0;
+	site_table_rest(&memory->sites);
+	devices_drop(memory);
 }
 
 /* Nothing is live any more; what was at the peaks is kept by the sites. */
-static void clear_live(struct process_memory *a)
+static void clear_live(struct process_memory *memory)
 {
 	for (int k = 0; k < MODEL_KINDS; k++) {
-		a->kind[k].totals.live_bytes = a->kind[k].totals.live_blocks = 0;
-		a->kind[k].totals.inherited_bytes = a->kind[k].totals.inherited_blocks = 0;
+		memory->kind[k].totals.live_bytes = memory->kind[k].totals.live_blocks = 0;
+		memory->kind[k].totals.inherited_bytes = memory->kind[k].totals.inherited_blocks = 0;
 	}
-	for (size_t i = 0; i < site_table_count(&a->sites); i++)
-		a->sites.sites[i].live_bytes = a->sites.sites[i].live_blocks = 0;
+	for (size_t i = 0; i < site_table_count(&memory->sites); i++)
+		memory->sites.sites[i].live_bytes = memory->sites.sites[i].live_blocks = 0;
 	for (int b = 0; b < MODEL_BINS; b++)
-		a->seen.bins[b].live_bytes = a->seen.bins[b].live_blocks = 0;
+		memory->seen.bins[b].live_bytes = memory->seen.bins[b].live_blocks = 0;
 	for (int c = 0; c < MAP_CLASSES; c++)
-		a->seen.map[c].bytes = a->seen.map[c].blocks = 0;
+		memory->seen.map[c].bytes = memory->seen.map[c].blocks = 0;
 }
 
-static void leave_host(struct process_memory *a)
+static void leave_host(struct process_memory *memory)
 {
-	struct host_sums *host = a->host;
+	struct host_sums *host = memory->host;
 	for (int k = 0; k < MODEL_KINDS; k++) {
-		struct peak_sum *own = &a->kind[k], *sum = &host->kind[k];
+		struct peak_sum *own = &memory->kind[k], *sum = &host->kind[k];
 		uint64_t before = sum->totals.live_bytes;
 		peak_sum_settle(own);
 		peak_sum_settle(sum);
-		a->host_number_at_end[k] = sum->number;
+		memory->host_number_at_end[k] = sum->number;
 		sum->totals.live_bytes -= own->totals.live_bytes;
 		sum->totals.live_blocks -= own->totals.live_blocks;
-		series_note(&host->timeline[k], &a->model->timeline, before, sum->totals.live_bytes,
+		series_note(&host->timeline[k], &memory->model->timeline, before, sum->totals.live_bytes,
 			    sum->totals.live_blocks);
-		if (a->seen.timeline[k].count)
-			series_note(&a->seen.timeline[k], &a->model->timeline, own->totals.live_bytes,
+		if (memory->seen.timeline[k].count)
+			series_note(&memory->seen.timeline[k], &memory->model->timeline, own->totals.live_bytes,
 				    own->totals.live_bytes, own->totals.live_blocks);
 	}
-	for (size_t i = 0; i < site_table_count(&a->sites); i++) {
-		struct model_site *s = &a->sites.sites[i];
+	for (size_t i = 0; i < site_table_count(&memory->sites); i++) {
+		struct model_site *s = &memory->sites.sites[i];
 		if (s->kind < MODEL_HOST_KINDS)
-			site_table_touch(s, a->kind[s->kind].number, host->kind[s->kind].number);
+			site_table_touch(s, memory->kind[s->kind].number, host->kind[s->kind].number);
 	}
 	for (int c = 0; c < MAP_CLASSES; c++) {
-		host->map[c].bytes -= a->seen.map[c].bytes;
-		host->map[c].blocks -= a->seen.map[c].blocks;
+		host->map[c].bytes -= memory->seen.map[c].bytes;
+		host->map[c].blocks -= memory->seen.map[c].blocks;
 	}
 }
 
-int process_memory_end(struct process_memory *a, bool keep_live)
+int process_memory_end(struct process_memory *memory, bool keep_live)
 {
-	if (a->seen.ended)
+	if (memory->seen.ended)
 		return 0;
-	int e = process_memory_prove(a, a->model->end_ns);
+	int e = process_memory_prove(memory, memory->model->end_ns);
 	if (e)
 		return e;
-	leave_host(a);
-	e = devices_end(a, keep_live);
-	a->seen.ended = true;
+	leave_host(memory);
+	e = devices_end(memory, keep_live);
+	memory->seen.ended = true;
 	if (keep_live)
-		e = e ? e : process_memory_fill_sites(a);
+		e = e ? e : process_memory_fill_sites(memory);
 	else
-		clear_live(a);
-	if (!keep_live || !a->model->query.keep_blocks)
-		drop_blocks(a);
+		clear_live(memory);
+	if (!keep_live || !memory->model->query.keep_blocks)
+		drop_blocks(memory);
 	else
-		process_memory_fill_footprint(a);
+		process_memory_fill_footprint(memory);
 	return e;
 }
 
-void process_memory_fini(struct process_memory *a)
+void process_memory_fini(struct process_memory *memory)
 {
-	drop_blocks(a);
-	free(a->missed);
-	devices_fini_process(a);
-	site_table_fini(&a->sites);
-	free(a->seen.level.by_stack);
+	drop_blocks(memory);
+	free(memory->missed);
+	devices_fini_process(memory);
+	site_table_fini(&memory->sites);
+	free(memory->seen.level.by_stack);
 	for (int k = 0; k < MODEL_KINDS; k++)
-		series_fini(&a->seen.timeline[k]);
+		series_fini(&memory->seen.timeline[k]);
 }

@@ -77,8 +77,8 @@ struct process_memory {
 struct model {
 	struct model_query query;
 	struct reader *reader;
-	struct process_memory *accounts;
-	size_t process_memory_count;
+	struct process_memory *processes;
+	size_t process_count;
 	struct host_sums *hosts; /* and one more, for processes that are not selected */
 	size_t host_count;
 	struct axis timeline;
@@ -97,39 +97,39 @@ struct model {
 };
 
 /* Takes one slot (of MT_MAP with its extension in the next slot). `ns`: its time. 0 or -MT_E*. */
-int process_memory_slot(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread,
+int process_memory_slot(struct process_memory *memory, const struct mt_event *s, uint32_t ring, uint32_t thread,
 			uint64_t ns);
 
 /* folded_events.c: a slot MT_FOLD with its extension. */
-int process_memory_fold(struct process_memory *a, const struct mt_event *s, uint64_t ns);
+int process_memory_fold(struct process_memory *memory, const struct mt_event *s, uint64_t ns);
 
 /* A forked child: takes over what the parent has, marked as inherited. 0 or -MT_EMEMORY. */
-int process_memory_inherit(struct process_memory *a, const struct process_memory *parent);
+int process_memory_inherit(struct process_memory *memory, const struct process_memory *parent);
 
-void process_memory_fill_footprint(struct process_memory *a);
+void process_memory_fill_footprint(struct process_memory *memory);
 
 /* The process ended: its memory leaves the host's sums. `keep_live` keeps its last state as the figures to show. */
-int process_memory_end(struct process_memory *a, bool keep_live);
+int process_memory_end(struct process_memory *memory, bool keep_live);
 
 /* How many events are missing, whether the stream says so or not; UINT64_MAX = any number. */
-uint64_t process_memory_lost(const struct process_memory *a);
+uint64_t process_memory_lost(const struct process_memory *memory);
 
 /* Where events were lost: ends heap blocks that overlap newer ones. To be called before the process leaves its host's
  * sums. 0 or -MT_E*. */
-int process_memory_prove(struct process_memory *a, uint64_t ns);
+int process_memory_prove(struct process_memory *memory, uint64_t ns);
 
 /* Fills in of each site when its oldest live block was allocated (oldest_ns), and what lost events may have freed. 0 or
  * -MT_EMEMORY. */
-int process_memory_fill_sites(struct process_memory *a);
-void process_memory_fini(struct process_memory *a);
+int process_memory_fill_sites(struct process_memory *memory);
+void process_memory_fini(struct process_memory *memory);
 
 /* mappings.c: memory of kind MODEL_MAP. What one call mapped counts as one block; it counts as freed when its last
  * piece is unmapped. */
-int maps_inherit(struct process_memory *a, const struct process_memory *parent);
-int maps_map(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
-int maps_unmap(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint64_t ns);
+int maps_inherit(struct process_memory *memory, const struct process_memory *parent);
+int maps_map(struct process_memory *memory, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
+int maps_unmap(struct process_memory *memory, const struct mt_event *s, uint32_t ring, uint64_t ns);
 /* 1: it is undone; 0: this ring's last unmapping was not of `addr`. */
-int maps_undo(struct process_memory *a, uint64_t addr, uint32_t ring, uint64_t ns);
+int maps_undo(struct process_memory *memory, uint64_t addr, uint32_t ring, uint64_t ns);
 
 /* ---- sums ------------------------------------------------------------------------------------------------ */
 
@@ -154,86 +154,89 @@ static inline void peak_sum_change(struct peak_sum *t, const struct change *c, u
 }
 
 /* Before anything else changes: the number that a site is compared with must be that of the peak that ends here. */
-static inline void process_memory_settle(struct process_memory *a, const struct change *c)
+static inline void process_memory_settle(struct process_memory *memory, const struct change *c)
 {
 	if (c->bytes > 0)
 		return;
-	peak_sum_settle(&a->kind[c->kind]);
-	peak_sum_settle(&a->host->kind[c->kind]);
+	peak_sum_settle(&memory->kind[c->kind]);
+	peak_sum_settle(&memory->host->kind[c->kind]);
 }
 
 /* Of the site, whose owners' peaks have these numbers. */
-static inline void process_memory_change_site(struct process_memory *a, const struct change *c, uint64_t number,
+static inline void process_memory_change_site(struct process_memory *memory, const struct change *c, uint64_t number,
 					      uint64_t host_number)
 {
-	struct model_site *s = site_table_open(&a->sites, a->seen.process->id, c->site, number, host_number);
+	struct model_site *s = site_table_open(&memory->sites, memory->seen.process->id, c->site, number, host_number);
 	if (!s)
 		return;
 	site_table_touch(s, number, host_number);
 	s->live_bytes += (uint64_t)c->bytes;
 	s->live_blocks += (uint32_t)c->blocks;
-	site_table_close(&a->sites, s);
+	site_table_close(&memory->sites, s);
 }
 
 /* Of the sums of process and host. hidden: not shown in timelines. */
-static inline void process_memory_change_sums(struct process_memory *a, const struct change *c, bool hidden,
+static inline void process_memory_change_sums(struct process_memory *memory, const struct change *c, bool hidden,
 					      uint64_t ns)
 {
-	struct peak_sum *own = &a->kind[c->kind], *host = &a->host->kind[c->kind];
-	const uint64_t left_out = c->kind == MODEL_POOL ? a->left_out : 0;
+	struct peak_sum *own = &memory->kind[c->kind], *host = &memory->host->kind[c->kind];
+	const uint64_t left_out = c->kind == MODEL_POOL ? memory->left_out : 0;
 	uint64_t before = own->totals.live_bytes + left_out, host_before = host->totals.live_bytes + left_out;
-	process_memory_settle(a, c);
+	process_memory_settle(memory, c);
 	peak_sum_change(own, c, ns);
 	peak_sum_change(host, c, ns);
-	if (!a->model->from_reached || hidden)
+	if (!memory->model->from_reached || hidden)
 		return;
-	series_note(&a->seen.timeline[c->kind], &a->model->timeline, before, own->totals.live_bytes + left_out,
-		    own->totals.live_blocks);
-	series_note(&a->host->timeline[c->kind], &a->model->timeline, host_before, host->totals.live_bytes + left_out,
-		    host->totals.live_blocks);
+	series_note(&memory->seen.timeline[c->kind], &memory->model->timeline, before,
+		    own->totals.live_bytes + left_out, own->totals.live_blocks);
+	series_note(&memory->host->timeline[c->kind], &memory->model->timeline, host_before,
+		    host->totals.live_bytes + left_out, host->totals.live_blocks);
 }
 
 /* Calls query.on_change, which is not NULL. `device_bytes`: live of that kind on the device. */
-void process_memory_describe_change(const struct process_memory *a, const struct change *c, uint32_t device,
+void process_memory_describe_change(const struct process_memory *memory, const struct change *c, uint32_t device,
 				    uint64_t device_bytes, uint64_t ns);
 
-static inline void process_memory_change(struct process_memory *a, const struct change *c, uint64_t ns)
+static inline void process_memory_change(struct process_memory *memory, const struct change *c, uint64_t ns)
 {
-	if (!a->model->query.numbers) {
-		process_memory_settle(a, c);
+	if (!memory->model->query.numbers) {
+		process_memory_settle(memory, c);
 		if (c->site != BLOCK_NO_SITE)
-			process_memory_change_site(a, c, a->kind[c->kind].number, a->host->kind[c->kind].number);
-		process_memory_change_sums(a, c, false, ns);
+			process_memory_change_site(memory, c, memory->kind[c->kind].number,
+						   memory->host->kind[c->kind].number);
+		process_memory_change_sums(memory, c, false, ns);
 	}
-	if (a->model->query.on_change)
-		process_memory_describe_change(a, c, MODEL_NO_DEVICE, 0, ns);
+	if (memory->model->query.on_change)
+		process_memory_describe_change(memory, c, MODEL_NO_DEVICE, 0, ns);
 }
 
-void process_memory_note_age(struct process_memory *a, uint32_t site, uint64_t ns);
-int64_t process_memory_site(struct process_memory *a, enum model_kind kind, const struct mt_event *s, uint32_t thread);
+void process_memory_note_age(struct process_memory *memory, uint32_t site, uint64_t ns);
+int64_t process_memory_site(struct process_memory *memory, enum model_kind kind, const struct mt_event *s,
+			    uint32_t thread);
 
 /* A successful call that returned a block. */
-static inline void process_memory_count(struct process_memory *a, enum model_kind kind, uint32_t site, uint64_t bytes)
+static inline void process_memory_count(struct process_memory *memory, enum model_kind kind, uint32_t site,
+					uint64_t bytes)
 {
-	struct model_site *s = site_table_figures(&a->sites, site);
-	a->kind[kind].totals.allocations++;
-	a->kind[kind].totals.allocated_bytes += bytes;
+	struct model_site *s = site_table_figures(&memory->sites, site);
+	memory->kind[kind].totals.allocations++;
+	memory->kind[kind].totals.allocated_bytes += bytes;
 	if (s)
 		s->allocations++;
 }
 
-static inline int process_memory_set_last(struct process_memory *a, enum model_kind kind, uint32_t thread,
+static inline int process_memory_set_last(struct process_memory *memory, enum model_kind kind, uint32_t thread,
 					  uint64_t addr)
 {
-	int e = vec_reserve(a->last[kind], a->last_room[kind], thread + 1ul);
+	int e = vec_reserve(memory->last[kind], memory->last_room[kind], thread + 1ul);
 	if (!e)
-		a->last[kind][thread] = addr;
+		memory->last[kind][thread] = addr;
 	return e;
 }
 
-static inline struct ring_state *process_memory_ring(struct process_memory *a, uint32_t ring)
+static inline struct ring_state *process_memory_ring(struct process_memory *memory, uint32_t ring)
 {
-	return vec_reserve(a->rings, a->ring_room, ring + 1ul) ? NULL : &a->rings[ring];
+	return vec_reserve(memory->rings, memory->ring_room, ring + 1ul) ? NULL : &memory->rings[ring];
 }
 
 static inline unsigned process_memory_bin(uint64_t size)
