@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LARGE_BYTES (16 << 20)    /* of files: not looked into, it is no small command's */
-#define LATELY_NS   2000000000ull /* the programs of a pipeline start together */
-#define MOST_LOOKS  200
+#define NEWEST_LARGE_BYTES (16 << 20)    /* of files: not looked into, it is no small command's */
+#define NEWEST_LATELY_NS   2000000000ull /* the programs of a pipeline start together */
+#define MOST_LOOKS         200
 
 struct candidate {
 	char *name;
@@ -81,7 +81,7 @@ static bool may_be_our_pipeline(const char *dir)
 		close(fd);
 	return whole && s.job.pid_ns && s.job.group == (uint32_t)getpgrp() && s.job.session == (uint32_t)getsid(0) &&
 	       stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == s.job.pid_ns &&
-	       ticks_mono_ns() - s.start_mono_ns < LATELY_NS;
+	       ticks_mono_ns() - s.start_mono_ns < NEWEST_LATELY_NS;
 }
 
 static bool anyone(const struct reader *r, bool (*is)(const struct process *))
@@ -124,7 +124,7 @@ enum trace_kind {
 static enum trace_kind look_into(const char *dir)
 {
 	struct reader *r;
-	if (bytes_of(dir) >= LARGE_BYTES)
+	if (bytes_of(dir) >= NEWEST_LARGE_BYTES)
 		return WORTH_A_REPORT;
 	int e = reader_open(&r, &dir, 1, READER_FORCE);
 	if (e)

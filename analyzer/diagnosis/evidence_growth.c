@@ -8,11 +8,9 @@
 
 #include <math.h>
 
-#define MOST_OWNERS   64
-#define LEAST_COHORTS 8
-#define SURE_STEPS    20 /* of a loop that nobody marked */
-/* of the bytes that its steps make on the heap: where less is freed meanwhile, it only loads */
-#define LOADS           0.05
+#define MOST_OWNERS     64
+#define LEAST_COHORTS   8
+#define SURE_STEPS      20  /* of a loop that nobody marked */
 #define GOES_ON         0.5 /* of the loop's time, in which the program does something else */
 #define LEAST_STEPS     5   /* behind which a phase comes after the loop */
 #define ONE_COPY        1.5 /* so many times its bytes are fewer than two */
@@ -50,7 +48,7 @@ static bool only_loads(const struct diagnosis *x, const struct step_list *steps)
 			made += k.made[i].bytes;
 			kept += k.kept[i].bytes;
 		}
-	return made - kept < LOADS * made &&
+	return made - kept < LOOP_LOADS * made &&
 	       (double)less(steps->process->end_ns, end) > GOES_ON * (double)(end - begin);
 }
 
@@ -283,7 +281,7 @@ static int add_growth(const struct place *p, const struct evidence_growth **item
 
 /* Of one process, or of the one with the most to tell. */
 static const struct step_list *steps_on(const struct diagnosis *x, uint32_t device, uint32_t process,
-				       const struct step_track **track)
+					const struct step_track **track)
 {
 	const struct step_list *best = NULL;
 	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++) {

@@ -6,10 +6,10 @@
 #include <fnmatch.h>
 #include <string.h>
 
-#define LEAST_BYTES (16ull << 20)
-#define TIMES_HEAP  4
-#define INNERMOST   4 /* frames that an allocator needs to map more */
-#define MANY        8 /* mappings of code without names: fewer may be its data */
+#define OWN_ALLOCATOR_LEAST_BYTES (16ull << 20)
+#define TIMES_HEAP                4
+#define INNERMOST                 4 /* frames that an allocator needs to map more */
+#define MANY                      8 /* mappings of code without names: fewer may be its data */
 
 /* Short names. */
 static const char *const names[] = {
@@ -55,7 +55,7 @@ struct own_allocator own_allocator_find(const struct selection *v, const struct 
 {
 	struct own_allocator own = { 0 };
 	uint64_t most = 0, nameless = 0, nameless_blocks = 0;
-	if (m->map[MAP_ANON].peak_bytes < LEAST_BYTES ||
+	if (m->map[MAP_ANON].peak_bytes < OWN_ALLOCATOR_LEAST_BYTES ||
 	    m->map[MAP_ANON].peak_bytes / TIMES_HEAP < m->kind[MODEL_HEAP].peak_bytes)
 		return own;
 	for (uint32_t i = 0; i < m->site_count; i++) {
@@ -71,6 +71,7 @@ struct own_allocator own_allocator_find(const struct selection *v, const struct 
 	}
 	if (nameless_blocks >= MANY)
 		own.bytes += nameless;
-	bool enough = own.bytes >= LEAST_BYTES && own.bytes / TIMES_HEAP >= m->kind[MODEL_HEAP].peak_bytes;
+	bool enough =
+		own.bytes >= OWN_ALLOCATOR_LEAST_BYTES && own.bytes / TIMES_HEAP >= m->kind[MODEL_HEAP].peak_bytes;
 	return enough ? own : (struct own_allocator){ 0 };
 }

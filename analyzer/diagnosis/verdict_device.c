@@ -7,6 +7,7 @@
 #include "analyzer/diagnosis/verdict_rules_internal.h"
 #include "analyzer/timeline/forecast.h"
 #include "analyzer/timeline/outlook.h"
+#include "analyzer/timeline/phases.h"
 #include "analyzer/util/output.h"
 
 #include <math.h>
@@ -18,7 +19,6 @@
 #define PEAK_RATIO    1.15 /* of a phase to the next highest one */
 #define CONTEXTS      0.05
 #define MUCH          0.2 /* more than contexts take, where nobody sampled who has it */
-#define LOOPED        8   /* a line that was entered more often is one of a loop */
 #define NEARLY_FULL   0.9
 #define SERIOUS       0.3 /* 1 - allocated/reserved */
 
@@ -532,7 +532,7 @@ static bool is_phase(const struct evidence_device *d, const struct evidence_phas
 	unsigned times = 0;
 	LIST_EACH (struct evidence_phase, other, d->phases)
 		times += other->pid == p->pid && !strcmp(other->name, p->name) ? other->times : 0;
-	return !p->line || (p->after_steps && !p->steps_run && times <= LOOPED && 2 * times <= p->steps);
+	return !p->line || (p->after_steps && !p->steps_run && times <= PHASE_VISITS && 2 * times <= p->steps);
 }
 
 static enum finding own_phase_peak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)

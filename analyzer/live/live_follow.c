@@ -18,7 +18,7 @@
 #define LEAST_EVENTS 2000 /* fewer have no loop worth a look */
 #define RETRIES      5
 #define RETRY_US     300000u
-#define ALIKE        3           /* times as much: processes that do the same */
+#define LIVE_ALIKE   3           /* times as much: processes that do the same */
 #define EVERY_NS     1000000000u /* between two looks while it reads */
 
 static struct live *reading; /* by whom progress is shown */
@@ -273,7 +273,7 @@ static unsigned join(const struct live *l, const struct model *m, struct growing
 		struct growing g = { .list = steps, .track = track_of(steps, most->track->kind, MODEL_NO_DEVICE) };
 		if (!g.track)
 			continue;
-		if (!goes_on(l, m, &g) || g.growth.bytes < one / ALIKE)
+		if (!goes_on(l, m, &g) || g.growth.bytes < one / LIVE_ALIKE)
 			continue;
 		processes++;
 		most->growth.bytes += g.growth.bytes;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 256, PLACES = 8 }; /* stacks that are looked at; places that are judged */
+enum { LIVE_MOST = 256, LIVE_PLACES = 8 }; /* stacks that are looked at; places that are judged */
 
 /* Stacks are of one place by this. */
 struct place {
@@ -19,8 +19,8 @@ struct context {
 	const struct samples *samples;
 	const struct model *model;
 	const struct step_list *list;
-	uint32_t sites[MOST]; /* the largest first */
-	struct place places[MOST];
+	uint32_t sites[LIVE_MOST]; /* the largest first */
+	struct place places[LIVE_MOST];
 	size_t count;
 };
 
@@ -82,11 +82,11 @@ bool live_sites_grow(struct owner_growth *g, const struct timeline *timeline, co
 {
 	struct context x = { .timeline = timeline, .samples = samples, .model = m, .list = steps };
 	struct growth_scale scale = growth_scale_of(m, steps->process->host, samples);
-	x.count = cohorts_largest(timeline_cohorts(timeline), steps->process->id, x.sites, MOST);
+	x.count = cohorts_largest(timeline_cohorts(timeline), steps->process->id, x.sites, LIVE_MOST);
 	for (size_t i = 0; i < x.count; i++)
 		x.places[i] = place_of(&x, x.sites[i]);
 	*g = (struct owner_growth){ 0 };
-	for (size_t i = 0, places = 0; i < x.count && places < PLACES; i++) {
+	for (size_t i = 0, places = 0; i < x.count && places < LIVE_PLACES; i++) {
 		struct owner_growth one;
 		if (!is_first(&x, i))
 			continue;

@@ -3,7 +3,7 @@
  * the kernel's count of kills, if a process ended without a word or by SIGKILL when that rose.
  *
  * The command is `sh -c` in a session of its own, with /dev/null for its streams and none of our descriptors. At most
- * one runs at a time, of one cause one in PERIOD_NS, and MOST in a session, over all of its recorders.
+ * one runs at a time, of one cause one in PERIOD_NS, and OOM_MOST in a session, over all of its recorders.
  */
 #include "analyzer/recorder/oom_command.h"
 
@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MOST      10u
+#define OOM_MOST  10u
 #define PERIOD_NS 10000000000ull
 #define KILLS_NS  1000000000ull /* between looks at the kernel's count while nobody dies */
 #define LOG_BYTES 65536         /* of the log's beginning, where the environment is */
@@ -152,7 +152,7 @@ static void tell(struct oom_command *c, const struct recorder *r, const struct r
 	uint64_t now = ticks_mono_ns();
 	char rank[32];
 	if (c->child || (c->told_ns[cause] && now - c->told_ns[cause] < PERIOD_NS) ||
-	    __atomic_load_n(&c->session->oom_commands, __ATOMIC_RELAXED) >= MOST)
+	    __atomic_load_n(&c->session->oom_commands, __ATOMIC_RELAXED) >= OOM_MOST)
 		return;
 	c->told_ns[cause] = now;
 	__atomic_add_fetch(&c->session->oom_commands, 1, __ATOMIC_RELAXED);

@@ -10,7 +10,7 @@
 
 static const struct reduce_bounds most = { .sites = 2000, .frames = 48, .buckets = 256, .steps = 512, .ooms = 99 };
 
-enum { LEAST_PART = 1, MOST_PART = 256 };
+enum { REDUCE_LEAST_PART = 1, REDUCE_MOST_PART = 256 };
 
 static size_t part_of(size_t all, unsigned part, size_t least)
 {
@@ -75,7 +75,7 @@ static int write_rows(struct reduction *r)
 static int write_within(struct reduction *r)
 {
 	int e = 0;
-	for (unsigned part = LEAST_PART; part <= MOST_PART; part *= 2) {
+	for (unsigned part = REDUCE_LEAST_PART; part <= REDUCE_MOST_PART; part *= 2) {
 		set_bounds(r, part);
 		e = write_rows(r);
 		if (e < 0 || r->rows.count <= REDUCE_MOST)

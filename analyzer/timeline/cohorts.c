@@ -9,7 +9,7 @@
 #define COPIES    8  /* to each block whose place a smaller one took: of fewer none are containers' */
 
 /* Levels of a track by their size: 16 to each doubling, from 64 KiB on. */
-enum { PARTS = 16, FIRST_OCTAVE = 16, OCTAVES = 40, ALIVE = 0xff };
+enum { COHORTS_PARTS = 16, FIRST_OCTAVE = 16, OCTAVES = 40, COHORTS_ALIVE = 0xff };
 
 /* When a level was reached last, and how much had been made by then. */
 struct reached {
@@ -57,7 +57,7 @@ struct clock {
 struct track {
 	uint32_t kind, clock;
 	uint64_t live, end_ns;
-	struct reached *octaves[OCTAVES]; /* PARTS of them each; of the first pass */
+	struct reached *octaves[OCTAVES]; /* COHORTS_PARTS of them each; of the first pass */
 	struct history all;
 };
 
@@ -190,9 +190,9 @@ static void note_level(struct track *t, const struct clock *k, uint64_t ns)
 	unsigned octave = t->live >> FIRST_OCTAVE ? 63 - (unsigned)__builtin_clzll(t->live) - FIRST_OCTAVE : OCTAVES;
 	if (octave >= OCTAVES)
 		return;
-	if (!t->octaves[octave] && !(t->octaves[octave] = calloc(PARTS, sizeof(struct reached))))
+	if (!t->octaves[octave] && !(t->octaves[octave] = calloc(COHORTS_PARTS, sizeof(struct reached))))
 		return;
-	t->octaves[octave][t->live >> (octave + FIRST_OCTAVE - 4) & (PARTS - 1)] =
+	t->octaves[octave][t->live >> (octave + FIRST_OCTAVE - 4) & (COHORTS_PARTS - 1)] =
 		(struct reached){ ns, k->all_bytes, (float)k->all_blocks };
 }
 
@@ -234,7 +234,7 @@ static double place_of(const struct clock *k, double bytes, double blocks)
 static uint64_t end_of(const struct track *t, const struct clock *k)
 {
 	for (unsigned i = OCTAVES; i-- > 0;)
-		for (unsigned p = PARTS; t->octaves[i] && p-- > 0;) {
+		for (unsigned p = COHORTS_PARTS; t->octaves[i] && p-- > 0;) {
 			const struct reached *r = &t->octaves[i][p];
 			if (r->ns && place_of(k, (double)r->bytes, (double)r->blocks) >= 1 - 1.0 / LAST_PART)
 				return r->ns;
@@ -310,7 +310,7 @@ static void settle(struct history *h, uint8_t now)
 	if (h->now == now)
 		return;
 	if (h->now_bytes || h->now_blocks)
-		put(&h->alive, h->now, ALIVE, h->now_bytes, h->now_blocks);
+		put(&h->alive, h->now, COHORTS_ALIVE, h->now_bytes, h->now_blocks);
 	h->now_bytes = h->now_blocks = 0;
 	h->now = now;
 }
@@ -322,7 +322,7 @@ static void make(struct history *h, uint8_t made, uint8_t now, uint64_t bytes, u
 		h->now_bytes += bytes;
 		h->now_blocks += blocks;
 	} else {
-		put(&h->alive, made, ALIVE, bytes, blocks);
+		put(&h->alive, made, COHORTS_ALIVE, bytes, blocks);
 	}
 }
 
@@ -363,7 +363,7 @@ static void take(struct history *h, uint8_t made, uint8_t now, uint64_t bytes, u
 		}
 		f(arg, now, part);
 	}
-	for (uint32_t i = place_in(&h->alive, made, ALIVE) + 1; (bytes || blocks) && i-- > 0;)
+	for (uint32_t i = place_in(&h->alive, made, COHORTS_ALIVE) + 1; (bytes || blocks) && i-- > 0;)
 		if (i < h->alive.count && h->alive.list[i].made <= made)
 			take_cell(h, i, &bytes, &blocks, f, arg);
 	/* what a mapping has grown by is younger than itself */
@@ -418,7 +418,7 @@ static void grow(struct history *h, uint8_t made, uint8_t now, uint64_t old, uin
 	uint64_t filled = 0;
 	settle(h, now);
 	if (made < now) {
-		const uint32_t at = place_in(&h->alive, made, ALIVE);
+		const uint32_t at = place_in(&h->alive, made, COHORTS_ALIVE);
 		const bool there = at < h->alive.count && h->alive.list[at].made == made;
 		filled = there ? lower(h->alive.list[at].bytes, (uint64_t)((double)more * (double)old / (double)bytes))
 			       : 0;
@@ -455,7 +455,7 @@ static struct cells halved(const struct cells *s, uint64_t *passing)
 	struct cells half = { 0 };
 	for (uint32_t i = 0; i < s->count; i++) {
 		const struct cell *a = &s->list[i];
-		const uint8_t freed = a->freed == ALIVE ? ALIVE : a->freed / 2;
+		const uint8_t freed = a->freed == COHORTS_ALIVE ? COHORTS_ALIVE : a->freed / 2;
 		if (freed == a->made / 2)
 			*passing += a->bytes;
 		else

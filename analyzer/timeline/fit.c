@@ -7,7 +7,7 @@
 #define ROUNDS           12
 #define HUBER            1.345
 #define MAD              1.4826 /* median absolute deviation to standard deviation, of normal errors */
-#define FEW              12     /* points, below which a median says less than a mean */
+#define FIT_FEW          12     /* points, below which a median says less than a mean */
 #define MOST_CORRELATION 0.97
 
 static int compare(const void *a, const void *b)
@@ -155,7 +155,7 @@ static double scale_of(const double *residuals, size_t n, int terms)
 	for (size_t i = 0; i < n; i++)
 		squares += residuals[i] * residuals[i];
 	scale = sqrt(squares / (double)freedom);
-	if (!sizes || n < FEW) {
+	if (!sizes || n < FIT_FEW) {
 		free(sizes);
 		return scale;
 	}
@@ -171,7 +171,7 @@ static double scale_of(const double *residuals, size_t n, int terms)
 static double inflation_of(const double *residuals, size_t n, double scale, double least)
 {
 	double same = 0, next = 0, most = 3 * scale;
-	for (size_t i = 0; i < n && n >= FEW; i++) {
+	for (size_t i = 0; i < n && n >= FIT_FEW; i++) {
 		double r = fmax(-most, fmin(most, residuals[i]));
 		same += r * r;
 		next += i ? r * fmax(-most, fmin(most, residuals[i - 1])) : 0;
@@ -194,7 +194,7 @@ void fit_make(struct fit *f, enum fit_shape shape, double p, const double *t, co
 		f->scale = scale_of(residuals, n, f->terms);
 		for (size_t i = 0; i < n; i++) {
 			double far = fabs(residuals[i]), limit = HUBER * f->scale;
-			w[i] = n < FEW || far <= limit ? 1 : limit / far;
+			w[i] = n < FIT_FEW || far <= limit ? 1 : limit / far;
 		}
 	}
 	double off = fmax(f->scale, least);

@@ -5,19 +5,19 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define MOST_T   100.0 /* times what was seen */
-#define LATEST   64    /* high points, at least; else the later half */
-#define RISES    8     /* equally likely ones */
-#define CEILINGS 4
+#define FORECAST_MOST_T 100.0 /* times what was seen */
+#define FORECAST_LATEST 64    /* high points, at least; else the later half */
+#define FORECAST_RISES  8     /* equally likely ones */
+#define CEILINGS        4
 /* of what is in doubt: the least and the most of it that may be of no use come as near to nothing and to all */
-#define ENDS   0.03
-#define PLACES 256 /* on the way from the first step that can fail to the last that can fit */
+#define ENDS            0.03
+#define FORECAST_PLACES 256 /* on the way from the first step that can fail to the last that can fit */
 /* standard deviation of how far a curve leaves the line it was on, of how far its shape says it does */
-#define BENDING 0.34
-#define CAUTION 0.3 /* of curves against lines, in the best guess */
-#define NEAR    0.1 /* of the step that fails: where the best guess is to be */
-#define SHARP   200 /* a guess with a chance that is less by a part of this one counts a third */
-#define NORMAL  30  /* degrees of freedom from which on Student's distribution is nearly normal */
+#define BENDING       0.34
+#define CAUTION       0.3 /* of curves against lines, in the best guess */
+#define FORECAST_NEAR 0.1 /* of the step that fails: where the best guess is to be */
+#define SHARP         200 /* a guess with a chance that is less by a part of this one counts a third */
+#define NORMAL        30  /* degrees of freedom from which on Student's distribution is nearly normal */
 
 const struct forecast forecast_never = { false, INFINITY, INFINITY, INFINITY };
 
@@ -40,7 +40,9 @@ static double *rises_of(const struct growth *g, const struct forecast_room *room
 	size_t from = 0;
 	while (from < room->count && room->x[from] < g->from_x)
 		from++;
-	size_t n = room->count - from, taken = n / 2 > LATEST ? n / 2 : n < LATEST ? n : LATEST;
+	size_t n = room->count - from, taken = n / 2 > FORECAST_LATEST ? n / 2
+					       : n < FORECAST_LATEST   ? n
+								       : FORECAST_LATEST;
 	from = room->count - taken;
 	double *rises = calloc(taken + 1, sizeof(*rises));
 	for (size_t i = 0; rises && i < taken; i++)
@@ -67,21 +69,21 @@ static double part_below(const double *rises, size_t count, double room)
 }
 
 /*
- * How far below the limit the curve is when a step fails, as RISES equally likely figures. The curve climbs by `slope`
- * a step, so there are many steps at which the highest rises would do, and hardly ever does it come as far as the usual
- * one.
+ * How far below the limit the curve is when a step fails, as FORECAST_RISES equally likely figures. The curve climbs by
+ * `slope` a step, so there are many steps at which the highest rises would do, and hardly ever does it come as far as
+ * the usual one. /
  */
-static void failing_rises(const double *rises, size_t count, double slope, double out[RISES])
+static void failing_rises(const double *rises, size_t count, double slope, double out[FORECAST_RISES])
 {
 	double left = 1, room = rises[count - 1], way = room - rises[0];
-	double stride = fmax(slope, way / PLACES), steps = slope > 0 ? stride / slope : 1;
+	double stride = fmax(slope, way / FORECAST_PLACES), steps = slope > 0 ? stride / slope : 1;
 	int n = 0;
-	for (; n < RISES && room > rises[0] && stride > 0; room -= stride) {
+	for (; n < FORECAST_RISES && room > rises[0] && stride > 0; room -= stride) {
 		left *= pow(part_below(rises, count, room), steps);
-		while (n < RISES && left < 1 - (n + 0.5) / RISES)
+		while (n < FORECAST_RISES && left < 1 - (n + 0.5) / FORECAST_RISES)
 			out[n++] = room;
 	}
-	while (n < RISES)
+	while (n < FORECAST_RISES)
 		out[n++] = rises[0];
 }
 
@@ -104,7 +106,7 @@ static double student(double x, size_t freedom)
 struct ahead {
 	const struct growth *growth;
 	double weights[GROWTH_SHAPES];
-	double levels[CEILINGS * RISES]; /* of the curve, at which it may fail; equally likely */
+	double levels[CEILINGS * FORECAST_RISES]; /* of the curve, at which it may fail; equally likely */
 };
 
 static double chance_of(const struct fit *f, double t, double level)
@@ -122,10 +124,10 @@ static double chance(const struct ahead *a, double t)
 {
 	double sum = 0;
 	for (unsigned s = 0; s < a->growth->shape_count; s++) {
-		for (size_t i = 0; a->weights[s] > 1e-4 && i < CEILINGS * RISES; i++)
+		for (size_t i = 0; a->weights[s] > 1e-4 && i < CEILINGS * FORECAST_RISES; i++)
 			sum += a->weights[s] * chance_of(&a->growth->shapes[s].fit, t, a->levels[i]);
 	}
-	return sum / (CEILINGS * RISES);
+	return sum / (CEILINGS * FORECAST_RISES);
 }
 
 /* The first t after 1, the end of what was seen, by which it has failed with that chance. */
@@ -137,7 +139,7 @@ static double quantile(const struct ahead *a, double wanted)
 	while (chance(a, t + step) < wanted) {
 		t += step;
 		step *= 1.05;
-		if (t > MOST_T)
+		if (t > FORECAST_MOST_T)
 			return INFINITY;
 	}
 	for (int i = 0; i < 20; i++) {
@@ -153,7 +155,7 @@ static double quantile(const struct ahead *a, double wanted)
 static double slope_at(const struct growth *g, double level, double every)
 {
 	double t = 1, step = 0.01;
-	for (; fit_value(&g->fit, t) < level && t < MOST_T; step *= 1.05)
+	for (; fit_value(&g->fit, t) < level && t < FORECAST_MOST_T; step *= 1.05)
 		t += step;
 	return fit_slope(&g->fit, t) * every / g->span;
 }
@@ -171,17 +173,19 @@ static void set_weights(struct ahead *a, double of_curves)
 }
 
 /*
- * What has the greatest chance to be within NEAR of the step that fails. Not the median: a line and a curve that
- * explain equally much often end far apart, and it would be near neither, or too late where one of them never ends. Of
- * many that are as good, the middle.
+ * What has the greatest chance to be within FORECAST_NEAR of the step that fails. Not the median: a line and a curve
+ * that explain equally much often end far apart, and it would be near neither, or too late where one of them never
+ * ends. Of many that are as good, the middle. /
  */
 static double best_guess(const struct ahead *a)
 {
 	const struct growth *g = a->growth;
-	double ever = chance(a, MOST_T), before = 0, most = 0, sum = 0, weights = 0;
-	for (double x = g->x + g->span; ever - before > 0.9 * most; x *= 1 + NEAR / 10) {
-		before = x / (1 + NEAR) > g->x + g->span ? chance(a, (x / (1 + NEAR) - g->x) / g->span) : 0;
-		double held = chance(a, (x / (1 - NEAR) - g->x) / g->span) - before, weight = pow(held, SHARP);
+	double ever = chance(a, FORECAST_MOST_T), before = 0, most = 0, sum = 0, weights = 0;
+	for (double x = g->x + g->span; ever - before > 0.9 * most; x *= 1 + FORECAST_NEAR / 10) {
+		before = x / (1 + FORECAST_NEAR) > g->x + g->span
+				 ? chance(a, (x / (1 + FORECAST_NEAR) - g->x) / g->span)
+				 : 0;
+		double held = chance(a, (x / (1 - FORECAST_NEAR) - g->x) / g->span) - before, weight = pow(held, SHARP);
 		most = fmax(most, held);
 		sum += x * weight;
 		weights += weight;
@@ -200,13 +204,13 @@ struct forecast forecast_of(const struct growth *g, const struct forecast_room *
 {
 	struct ahead a = { .growth = g };
 	size_t count;
-	double every, rises[RISES];
+	double every, rises[FORECAST_RISES];
 	double *seen = growth_is_steady(g) && !growth_is_doubtful(g) ? rises_of(g, room, &count, &every) : NULL;
 	if (!seen)
 		return forecast_never;
 	failing_rises(seen, count, slope_at(g, room->limit - room->doubt / 2 - seen[count / 2], every), rises);
 	free(seen);
-	for (size_t i = 0; i < CEILINGS * RISES; i++)
+	for (size_t i = 0; i < CEILINGS * FORECAST_RISES; i++)
 		a.levels[i] = room->limit - room->doubt * useless(i % CEILINGS) - rises[i / CEILINGS];
 	set_weights(&a, CAUTION);
 	struct forecast f = { .x = best_guess(&a) };

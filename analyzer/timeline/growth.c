@@ -10,21 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define A_LITTLE    0.1   /* of what grew */
-#define POINTS      128   /* more are joined by medians */
-#define LEAST_BYTES 65536 /* in all; less is noise even where it is steady */
-#define FEW         12    /* points: too few for shapes with a place of their own */
-#define TRIM_POINTS 16    /* from here on a start-up can be told from the rest */
-#define TRIM_PART   4     /* at most 1/4 is start-up ... */
-#define END_PART    8     /* ... and 1/8 the end of the program */
-#define FLOOR       0.002 /* least noise, of the range: allocations come in blocks */
-#define PENALTY     1.5   /* times log(points), a parameter */
-#define SATURATED   0.35  /* slope at the end against that at the beginning */
-#define FASTER      1.25
-#define LEAST_T     3.5 /* slope in standard errors */
-#define BENT_T      2.0 /* curvature: where it is in doubt, a forecast from a curve errs less than one from a line */
-#define JUMPS       3
-#define OTHER_RATE  3 /* times as fast or as slow: no longer the same growth */
+#define A_LITTLE            0.1   /* of what grew */
+#define GROWTH_POINTS       128   /* more are joined by medians */
+#define GROWTH_STEADY_BYTES 65536 /* in all; less is noise even where it is steady */
+#define GROWTH_FEW          12    /* points: too few for shapes with a place of their own */
+#define TRIM_POINTS         16    /* from here on a start-up can be told from the rest */
+#define TRIM_PART           4     /* at most 1/4 is start-up ... */
+#define END_PART            8     /* ... and 1/8 the end of the program */
+#define GROWTH_FLOOR        0.002 /* least noise, of the range: allocations come in blocks */
+#define PENALTY             1.5   /* times log(points), a parameter */
+#define SATURATED           0.35  /* slope at the end against that at the beginning */
+#define FASTER              1.25
+#define GROWTH_LEAST_T      3.5 /* slope in standard errors */
+#define BENT_T              2.0 /* curvature: in doubt a forecast from a curve errs less than one from a line */
+#define JUMPS               3
+#define OTHER_RATE          3 /* times as fast or as slow: no longer the same growth */
 /* how much better what grows slower must explain than what grows faster, in squares of the noise */
 #define SLOWER 2
 
@@ -70,7 +70,7 @@ bool growth_is_steady(const struct growth *g)
 
 /* The points that are looked at: t is (x - x0) / span. */
 struct points {
-	double x[POINTS], t[POINTS], y[POINTS];
+	double x[GROWTH_POINTS], t[GROWTH_POINTS], y[GROWTH_POINTS];
 	size_t n;
 	double x0, span;
 };
@@ -89,7 +89,7 @@ static void set_scale(struct points *p, size_t from)
 /* Medians of equal groups of points, so that a few that stick out are gone already. */
 static bool take_points(struct points *p, const double *x, const double *bytes, size_t count)
 {
-	size_t groups = count < POINTS ? count : POINTS;
+	size_t groups = count < GROWTH_POINTS ? count : GROWTH_POINTS;
 	double *ys = malloc((count + 1) * sizeof(*ys));
 	p->n = 0;
 	for (size_t g = 0; ys && g < groups; g++) {
@@ -175,7 +175,7 @@ static void drop_start(struct points *p)
 		return;
 	size_t from = p->n / TRIM_PART, outside = 0;
 	struct fit f;
-	double least = FLOOR * range_of(p);
+	double least = GROWTH_FLOOR * range_of(p);
 	fit_make(&f, FIT_CURVE, 0, p->t + from, p->y + from, p->n - from, least);
 	double noise = fmax(f.scale, least);
 	for (size_t i = from; i-- > 0 && outside < 2;) {
@@ -260,7 +260,7 @@ static double levels_loss(struct levels *l, const struct points *p, double scale
 /* What a level was at: a mean has of what came before it, too. */
 static double middle(const struct points *p, const struct levels *l, int segment)
 {
-	double ys[POINTS];
+	double ys[GROWTH_POINTS];
 	size_t n = l->from[segment + 1] - l->from[segment];
 	memcpy(ys, p->y + l->from[segment], n * sizeof(*ys));
 	return median_of(ys, n);
@@ -297,7 +297,7 @@ static struct fit best_place(const struct points *p, enum fit_shape shape, const
 	struct fit best = { 0 }, f;
 	double least = INFINITY;
 	for (size_t i = 0; i < count; i++) {
-		fit_make(&f, shape, places[i], p->t, p->y, p->n, FLOOR * range_of(p));
+		fit_make(&f, shape, places[i], p->t, p->y, p->n, GROWTH_FLOOR * range_of(p));
 		double loss = fit_loss(&f, p->t, p->y, p->n, scale);
 		if (loss < least) {
 			least = loss;
@@ -310,7 +310,7 @@ static struct fit best_place(const struct points *p, enum fit_shape shape, const
 static void consider_levels(struct choice *c)
 {
 	struct levels l = { .from = { 0, c->p->n }, .count = 1 };
-	for (int jumps = 1; jumps <= (c->p->n < FEW ? 1 : JUMPS) && split_best(&l, c->p); jumps++) {
+	for (int jumps = 1; jumps <= (c->p->n < GROWTH_FEW ? 1 : JUMPS) && split_best(&l, c->p); jumps++) {
 		double cost = levels_loss(&l, c->p, c->scale) + PENALTY * (2 * jumps + 1) * log((double)c->p->n);
 		if (cost >= c->cost)
 			continue;
@@ -324,13 +324,13 @@ static void choose(struct choice *c, const struct points *p)
 {
 	static const double decays[] = { 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6 };
 	struct fit constant, bend, decay, growth;
-	double least = FLOOR * range_of(p);
+	double least = GROWTH_FLOOR * range_of(p);
 	*c = (struct choice){ .p = p, .cost = INFINITY };
 	fit_make(&constant, FIT_CONSTANT, 0, p->t, p->y, p->n, least);
 	fit_make(&c->line, FIT_LINE, 0, p->t, p->y, p->n, least);
 	fit_make(&c->curve, FIT_CURVE, 0, p->t, p->y, p->n, least);
 	c->scale = fmax(least, fmin(c->line.scale, c->curve.scale));
-	if (p->n >= FEW) {
+	if (p->n >= GROWTH_FEW) {
 		bend = best_place(p, FIT_BEND, bends, sizeof(bends) / sizeof(*bends), c->scale);
 		decay = best_place(p, FIT_DECAY, decays, sizeof(decays) / sizeof(*decays), c->scale);
 		growth = best_place(p, FIT_DECAY, growths, sizeof(growths) / sizeof(*growths), c->scale);
@@ -339,7 +339,7 @@ static void choose(struct choice *c, const struct points *p)
 	consider(c, &constant, 1, 0);
 	consider(c, &c->line, 2, 0);
 	consider(c, &c->curve, 3, c->curve.beta[2] > 0 ? -SLOWER : 0);
-	if (p->n >= FEW) {
+	if (p->n >= GROWTH_FEW) {
 		consider(c, &bend, 4, 2);
 		consider(c, &decay, 3, 2);
 		consider(c, &growth, 3, 6);
@@ -352,7 +352,7 @@ static void choose(struct choice *c, const struct points *p)
 static bool is_certain(double value, double error, const struct fit *f, double least)
 {
 	double wanted = fit_quantile(f->points, f->terms);
-	return value > (f->points >= FEW && wanted < least ? least : wanted) * error;
+	return value > (f->points >= GROWTH_FEW && wanted < least ? least : wanted) * error;
 }
 
 /* A straight line through the points from t on: what goes on after a bend. */
@@ -361,9 +361,9 @@ static void name_line(struct growth *g, const struct points *p, double t)
 	size_t from = 0;
 	while (from + GROWTH_LEAST_POINTS < p->n && p->t[from] < t)
 		from++;
-	fit_make(&g->fit, FIT_LINE, 0, p->t + from, p->y + from, p->n - from, FLOOR * range_of(p));
+	fit_make(&g->fit, FIT_LINE, 0, p->t + from, p->y + from, p->n - from, GROWTH_FLOOR * range_of(p));
 	g->from_x = g->since_x = p->x[from];
-	if (is_certain(g->fit.beta[1], fit_slope_error(&g->fit, 1), &g->fit, LEAST_T))
+	if (is_certain(g->fit.beta[1], fit_slope_error(&g->fit, 1), &g->fit, GROWTH_LEAST_T))
 		g->kind = GROWTH_LINEAR;
 }
 
@@ -406,7 +406,7 @@ static enum growth_certainty how_certain(const struct growth *g, const struct ch
 	if (g->since_x < g->from_x) /* that it grows may be clearer from all of it than how fast it does now */
 		t = fmax(t, slope_in_errors(&c->line));
 	if (g->kind == GROWTH_NONE || g->kind == GROWTH_JUMP || g->kind == GROWTH_SATURATING)
-		return points < FEW ? CERTAINTY_LOW : CERTAINTY_MEDIUM;
+		return points < GROWTH_FEW ? CERTAINTY_LOW : CERTAINTY_MEDIUM;
 	if (points >= 20 && t >= 8)
 		return CERTAINTY_HIGH;
 	return t >= 4 && points >= 8 ? CERTAINTY_MEDIUM : t >= 8 ? CERTAINTY_MEDIUM : CERTAINTY_LOW;
@@ -465,12 +465,12 @@ static void set_shapes(struct growth *g, const struct points *all)
 		memmove(p.t, p.t + 1, p.n * sizeof(*p.t));
 		memmove(p.y, p.y + 1, p.n * sizeof(*p.y));
 	}
-	double least = FLOOR * range_of(&p), scale;
+	double least = GROWTH_FLOOR * range_of(&p), scale;
 	fit_make(&g->shapes[0].fit, FIT_LINE, 0, p.t, p.y, p.n, least);
 	fit_make(&g->shapes[1].fit, FIT_CURVE, 0, p.t, p.y, p.n, least);
 	scale = fmax(least, fmin(g->shapes[0].fit.scale, g->shapes[1].fit.scale));
 	g->shape_count = 2;
-	if (p.n >= FEW) {
+	if (p.n >= GROWTH_FEW) {
 		g->shapes[g->shape_count++].fit =
 			best_place(&p, FIT_DECAY, growths, sizeof(growths) / sizeof(*growths), scale);
 		g->shapes[g->shape_count++].fit =
@@ -500,11 +500,11 @@ static void name(struct growth *g, const struct choice *c)
 struct growth growth_in_the_mean(const double *x, const double *bytes, size_t count)
 {
 	struct growth g = { .kind = GROWTH_LINEAR, .since_x = x[0], .from_x = x[0], .x = x[0] };
-	double t[POINTS] = { 0 };
+	double t[GROWTH_POINTS] = { 0 };
 	g.span = x[count - 1] > x[0] ? x[count - 1] - x[0] : 1;
 	for (size_t i = 0; i < count; i++)
 		t[i] = (x[i] - g.x) / g.span;
-	fit_make(&g.fit, FIT_LINE, 0, t, bytes, count, FLOOR * (bytes[count - 1] - bytes[0]));
+	fit_make(&g.fit, FIT_LINE, 0, t, bytes, count, GROWTH_FLOOR * (bytes[count - 1] - bytes[0]));
 	g.rate = fit_slope(&g.fit, 1) / g.span;
 	g.rate_error =
 		count > 2 ? fit_quantile(g.fit.points, g.fit.terms) * fit_slope_error(&g.fit, 1) / g.span : g.rate;
@@ -521,12 +521,12 @@ struct growth growth_of(const double *x, const double *bytes, size_t count)
 	if (count < GROWTH_LEAST_POINTS || !take_points(&p, x, bytes, count))
 		return g;
 	drop_end(&p);
-	if (lifted(&p) < LEAST_BYTES)
+	if (lifted(&p) < GROWTH_STEADY_BYTES)
 		return g;
 	drop_start(&p);
 	g.from_x = g.since_x = g.x = p.x0;
 	g.span = p.span;
-	if (lifted(&p) < LEAST_BYTES)
+	if (lifted(&p) < GROWTH_STEADY_BYTES)
 		return g;
 	choose(&c, &p);
 	name(&g, &c);

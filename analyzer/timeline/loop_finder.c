@@ -19,8 +19,7 @@
 #define FREES       0.25
 #define LEAST_LAST  64 /* turns, of a short one that the process ends with */
 #define SHORTEST_NS 100000u
-#define COVERS      0.8  /* of the time that the longest loop covers */
-#define LOADS       0.05 /* of what is made on devices: where less is freed meanwhile, a loop only loads */
+#define COVERS      0.8 /* of the time that the longest loop covers */
 
 /* Mappings don't tell steps: the interpreter maps the next arena for whoever comes then. */
 enum site_flag {
@@ -459,8 +458,8 @@ static double period_of(const struct loop *b)
 }
 
 /* Whether a site goes on for as long as the loop does, but for so many periods, and is in nearly every turn of it. To
- * its last turn in time or in allocations: a program may be held up in there. CALL: the optimizer's, of BEAT; NULL if
- * there is none. */
+ * its last turn in time or in allocations: a program may be held up in there. CALL: the optimizer's, of ROLE_STEP; NULL
+ * if there is none. */
 static bool is_in_loop(const struct turn *t, const struct loop *b, const struct call *call, double periods)
 {
 	double slack = periods * period_of(b);
@@ -627,7 +626,7 @@ static bool by_optimizer(struct watched *w)
 	size_t count = find_loops(w, call, loops, calls);
 	for (size_t i = 0; i < w->turn_count; i++)
 		if (w->turns[i].call && w->calls[w->turns[i].call - 1].steps)
-			b->roles[i] = ROLE_BEAT;
+			b->roles[i] = ROLE_STEP;
 	/* where all else is a closure that the optimizer calls, a loader that is some batches ahead is what is left */
 	if (!find_around(w, loops, calls, count, 1.5))
 		find_around(w, loops, calls, count, 0.5 * (double)call->visits);
@@ -725,7 +724,7 @@ static struct level *find_levels(const struct watched *w, const struct turn *tur
 static void look_at_traffic(const struct watched *w, struct level *l)
 {
 	double made = l->last.made - l->first.made, freed = l->last.freed - l->first.freed;
-	l->only_loads = made >= LEAST_TURNS && freed < LOADS * made;
+	l->only_loads = made >= LEAST_TURNS && freed < LOOP_LOADS * made;
 	l->makes_most = made > 0 && made >= MOST_MADE * w->traffic.made;
 	l->frees = freed >= FREES * made;
 }
@@ -913,7 +912,7 @@ static const struct level *around(const struct level *levels, const struct level
 }
 
 /* Steps begin where a level does. */
-static void set_beat(struct watched *w, const struct level *l, const struct turn *lead, unsigned micro)
+static void set_loop(struct watched *w, const struct level *l, const struct turn *lead, unsigned micro)
 {
 	struct loop *b = &w->loop;
 	*b = (struct loop){ LOOP_SITES, l->count, l->first_ns,   l->last_ns, lead->thread, micro,
@@ -927,9 +926,9 @@ static void by_sites(struct watched *w, const struct levels *levels, const struc
 	unsigned micro = 1;
 	inner = of_models(levels->list, inner);
 	const struct level *l = around(levels->list, inner, &micro);
-	set_beat(w, l, &w->turns[l->lead], micro);
+	set_loop(w, l, &w->turns[l->lead], micro);
 	w->loop.node2 = w->turns[l->lead].node2;
-	w->loop.roles[l->lead] |= ROLE_BEAT;
+	w->loop.roles[l->lead] |= ROLE_STEP;
 	if (inner != l)
 		w->loop.roles[inner->lead] |= ROLE_MICRO;
 }
@@ -956,11 +955,11 @@ static bool goes_through(const struct watched *w, uint32_t node2, uint32_t line)
 static void by_lines(struct watched *w, const struct level *l)
 {
 	const struct turn *lead = &w->lines[l->lead];
-	set_beat(w, l, lead, 1);
+	set_loop(w, l, lead, 1);
 	w->loop.enters = true;
 	for (size_t i = 0; i < w->turn_count; i++)
 		if (w->turns[i].node2 && goes_through(w, w->turns[i].node2, lead->node2))
-			w->loop.roles[i] = ROLE_LOOP | ROLE_BEAT;
+			w->loop.roles[i] = ROLE_LOOP | ROLE_STEP;
 }
 
 /* Sites of the host alone that come less often than these lines do, such as a list that is sometimes long, are no loop

@@ -26,11 +26,13 @@
 
 #include "analyzer/model/model.h"
 
+#define LOOP_LOADS 0.05 /* of what its steps make: where less is freed meanwhile, a loop only loads */
+
 enum loop_source { LOOP_NONE = 0, LOOP_MARKS, LOOP_NVTX, LOOP_MSTX, LOOP_OPTIMIZER, LOOP_SITES };
 
 enum loop_role {
 	ROLE_LOOP = 1,  /* allocates in most steps */
-	ROLE_BEAT = 2,  /* LOOP_OPTIMIZER: of the optimizer, which ends a step; LOOP_SITES: begins one */
+	ROLE_STEP = 2,  /* LOOP_OPTIMIZER: of the optimizer, which ends a step; LOOP_SITES: begins one */
 	ROLE_MICRO = 4, /* begins a micro-step */
 };
 
@@ -45,7 +47,7 @@ struct loop {
 	uint8_t *roles;  /* by index of the process's sites: enum loop_role */
 	size_t role_count;
 	uint32_t node2; /* of SITES: the Python stack that steps begin with; 0 = none */
-	bool enters;    /* of SITES: of a row of allocations by sites with ROLE_BEAT only the first one begins a step */
+	bool enters;    /* of SITES: of a row of allocations by sites with ROLE_STEP only the first one begins a step */
 };
 
 struct loop_finder;

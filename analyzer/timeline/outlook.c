@@ -6,27 +6,27 @@
 #include <stdlib.h>
 
 /* All numbers that decide what growth is. */
-#define LEAST_BYTES COHORTS_LEAST /* that stay: less is noise */
-#define AT_RISK     0.2  /* of what was made must have reached an age, for it to be known how much died at it */
-#define NEAR        0.05 /* of what was made: once so little more is alive than stays for good, it is old enough */
-#define STAYS       0.2  /* of what is alive: less stays, and it passes */
-#define FLOOR       0.02 /* of the mean cohort: a cohort that keeps less has no survivors */
-#define START_UP    4    /* times the median cohort: more, in the first half, is start-up */
-#define LEAST       4    /* cohorts with survivors: of fewer nothing can be said */
-#define ACCUSES     8    /* of fewer no leak, where other memory is freed: a cache may take its last blocks late */
-#define MOST        16   /* cohorts that count against a gap: neighbours are alike, so more of them tell no more */
-#define BY_CHANCE   0.02 /* so improbable a gap behind the last survivors, and it stopped */
-#define BURSTS      3    /* as far apart: the next one may still come, ... */
-#define OVERDUE     1.5  /* ... if the gap is no longer than so many times those before */
-#define LEVELS_OFF  0.3  /* of the rate at first: less at the end, and it stopped */
-#define SURE_OF     3    /* standard errors: by so much it is less, or that is chance */
-#define WORKS       0.5  /* of what the process makes is freed by one that works */
-#define RISES       0.1  /* of the most there was: by so much more was alive at the end than in the middle */
-#define EVENLY      0.75 /* of the rise before: so much follows it, where it rises at one pace */
-#define OLDER       1.25 /* times as old dies what dies late, in a backlog */
-#define SINGLE      0.5  /* of what came, by stacks that made one block: it is no loop's */
-#define SURE        12   /* cohorts with survivors, and ... */
-#define SURE_CHANCE 0.25 /* ... no long gap: then it is certain */
+#define OUTLOOK_LEAST_BYTES COHORTS_LEAST /* that stay: less is noise */
+#define AT_RISK             0.2  /* of what was made must have reached an age, for it to be known how much died at it */
+#define OUTLOOK_NEAR        0.05 /* of what was made: alive beside what stays for good, once it is old enough */
+#define STAYS               0.2  /* of what is alive: less stays, and it passes */
+#define OUTLOOK_FLOOR       0.02 /* of the mean cohort: a cohort that keeps less has no survivors */
+#define START_UP            4    /* times the median cohort: more, in the first half, is start-up */
+#define OUTLOOK_LEAST       4    /* cohorts with survivors: of fewer nothing can be said */
+#define ACCUSES             8 /* of fewer no leak, where other memory is freed: a cache may take its last blocks late */
+#define OUTLOOK_MOST        16   /* cohorts that count against a gap: neighbours are alike, more tell no more */
+#define BY_CHANCE           0.02 /* so improbable a gap behind the last survivors, and it stopped */
+#define BURSTS              3    /* as far apart: the next one may still come, ... */
+#define OUTLOOK_OVERDUE     1.5  /* ... if the gap is no longer than so many times those before */
+#define LEVELS_OFF          0.3  /* of the rate at first: less at the end, and it stopped */
+#define SURE_OF             3    /* standard errors: by so much it is less, or that is chance */
+#define WORKS               0.5  /* of what the process makes is freed by one that works */
+#define OUTLOOK_RISES       0.1  /* of the most there was: by so much more was alive at the end than in the middle */
+#define EVENLY              0.75 /* of the rise before: so much follows it, where it rises at one pace */
+#define OLDER               1.25 /* times as old dies what dies late, in a backlog */
+#define SINGLE              0.5  /* of what came, by stacks that made one block: it is no loop's */
+#define SURE                12   /* cohorts with survivors, and ... */
+#define SURE_CHANCE         0.25 /* ... no long gap: then it is certain */
 
 /* ---- ages ---------------------------------------------------------------------------------------------- */
 
@@ -76,7 +76,7 @@ static struct survival survival_of(const struct cohort_table *t, unsigned count)
 static unsigned old_age(const struct survival *s)
 {
 	unsigned age = 0;
-	while (age < COHORTS && s->part[age] - s->rest > fmin(NEAR, s->rest))
+	while (age < COHORTS && s->part[age] - s->rest > fmin(OUTLOOK_NEAR, s->rest))
 		age++;
 	return age;
 }
@@ -134,7 +134,7 @@ static double rise(const double *alive, unsigned count, bool *evenly)
 	const unsigned part = count / 6, half = count / 2;
 	double means[3], most = 0, before = 0;
 	*evenly = false;
-	if (count / 4 < LEAST)
+	if (count / 4 < OUTLOOK_LEAST)
 		return 0;
 	for (unsigned at = 0; at < count; at++) {
 		most = fmax(most, alive[at]);
@@ -144,7 +144,8 @@ static double rise(const double *alive, unsigned count, bool *evenly)
 		means[i] = mean_of(alive, half + i * part, half + (i + 1) * part);
 	const double more = (means[2] - means[0]) * 3 / 2; /* from the middle to the end */
 	*evenly = means[2] - means[1] >= EVENLY * (means[1] - means[0]);
-	return means[0] < means[1] && means[1] < means[2] && fmin(more, most - before) >= RISES * most ? more : 0;
+	return means[0] < means[1] && means[1] < means[2] && fmin(more, most - before) >= OUTLOOK_RISES * most ? more
+													       : 0;
 }
 
 /* `began`: cohort. */
@@ -153,7 +154,7 @@ static void judge_passing(struct outlook_found *f, const struct cohort_table *t,
 	const unsigned quarter = (f->count - began) / 4;
 	f->outlook = OUTLOOK_PASSES;
 	f->certainty = CERTAINTY_MEDIUM;
-	if (f->rise < LEAST_BYTES)
+	if (f->rise < OUTLOOK_LEAST_BYTES)
 		return;
 	const double early = mean_age(t, began + quarter, began + 2 * quarter),
 		     late = mean_age(t, f->count - quarter, f->count);
@@ -175,7 +176,7 @@ static void find_members(struct stay *s, unsigned from)
 {
 	const double mean = mean_of(s->bytes, from, s->count);
 	for (unsigned i = 0; i < s->count; i++)
-		s->member[i] = i >= from && s->bytes[i] > FLOOR * mean;
+		s->member[i] = i >= from && s->bytes[i] > OUTLOOK_FLOOR * mean;
 }
 
 static double usual(const struct stay *s)
@@ -219,7 +220,7 @@ static unsigned behind_gap(const struct stay *s, unsigned from)
 	unsigned next = from, empty = 0;
 	for (unsigned i = from; i < s->count; i++) {
 		const unsigned members = members_from(s, i);
-		if (s->member[i] && members >= LEAST &&
+		if (s->member[i] && members >= OUTLOOK_LEAST &&
 		    chance_of_gap(empty, s->count - i + empty, members) < BY_CHANCE / s->count)
 			next = i;
 		empty = s->member[i] ? 0 : empty + 1;
@@ -238,7 +239,7 @@ static unsigned behind_start_up(struct stay *s, double least)
 			from++;
 		next = behind_large(s, from);
 		next = next > from ? next : behind_gap(s, from);
-	} while (next > from && sum_of(s->bytes, next, s->count) >= fmax(least, LEAST_BYTES));
+	} while (next > from && sum_of(s->bytes, next, s->count) >= fmax(least, OUTLOOK_LEAST_BYTES));
 	find_members(s, from);
 	return from;
 }
@@ -283,7 +284,7 @@ static bool is_in_bursts(const struct stay *s, unsigned from, unsigned gap)
 {
 	unsigned such = 0, empty = 0;
 	for (unsigned i = from; i < s->count; i++) {
-		such += s->member[i] && OVERDUE * empty >= gap;
+		such += s->member[i] && OUTLOOK_OVERDUE * empty >= gap;
 		empty = s->member[i] ? 0 : empty + 1;
 	}
 	return such >= BURSTS - 1;
@@ -297,14 +298,15 @@ static void judge_since(struct outlook_found *f, const struct stay *s, const str
 	const unsigned gap = s->count - 1 - last;
 	f->from = from;
 	f->members = members_from(s, from);
-	const double chance = chance_of_gap(gap, s->count - from, f->members < MOST ? f->members : MOST);
+	const double chance =
+		chance_of_gap(gap, s->count - from, f->members < OUTLOOK_MOST ? f->members : OUTLOOK_MOST);
 	const bool stopped = chance < BY_CHANCE && !is_in_bursts(s, from, gap);
 	f->freed = freed_since(clock, from, f->count);
 	f->ended = stopped;
-	f->outlook = stopped || levels_off(s, from)                      ? OUTLOOK_STOPPED
-		     : f->members < (f->freed < WORKS ? LEAST : ACCUSES) ? OUTLOOK_SHORT
-		     : f->freed < WORKS                                  ? OUTLOOK_GROWS
-									 : OUTLOOK_LEAKS;
+	f->outlook = stopped || levels_off(s, from)                              ? OUTLOOK_STOPPED
+		     : f->members < (f->freed < WORKS ? OUTLOOK_LEAST : ACCUSES) ? OUTLOOK_SHORT
+		     : f->freed < WORKS                                          ? OUTLOOK_GROWS
+										 : OUTLOOK_LEAKS;
 	f->certainty = f->members >= SURE && chance >= SURE_CHANCE ? CERTAINTY_HIGH : CERTAINTY_MEDIUM;
 }
 
@@ -371,7 +373,7 @@ struct outlook_found outlook_of(const struct cohort_table *t, const struct cohor
 		stay.bytes[whole] = kept_of_last(&stay, t, clock, whole, s.rest);
 	for (unsigned i = 0; i < f.count; i++)
 		f.kept[i] = (i ? f.kept[i - 1] : 0) + stay.bytes[i];
-	if (alive < LEAST_BYTES)
+	if (alive < OUTLOOK_LEAST_BYTES)
 		return f;
 	const double stays = sum_of(stay.bytes, 0, stay.count);
 	bool evenly;
@@ -379,9 +381,9 @@ struct outlook_found outlook_of(const struct cohort_table *t, const struct cohor
 	levels_of(t, whole, levels);
 	const unsigned began = beginning(levels, whole);
 	f.rise = rise(levels + began, whole - began, &evenly);
-	if (stays < fmax(STAYS * alive, LEAST_BYTES) && s.rest > STAYS) {
+	if (stays < fmax(STAYS * alive, OUTLOOK_LEAST_BYTES) && s.rest > STAYS) {
 		f.outlook = OUTLOOK_SHORT; /* what doesn't die has not got old enough */
-	} else if (stays < fmax(STAYS * alive, LEAST_BYTES)) {
+	} else if (stays < fmax(STAYS * alive, OUTLOOK_LEAST_BYTES)) {
 		judge_passing(&f, t, alive, began);
 	} else {
 		judge_staying(&f, &stay, clock, t, alive);

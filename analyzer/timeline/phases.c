@@ -7,12 +7,11 @@
 
 #include <stdio.h>
 
-#define DEPTH      6   /* functions of the program's own that are looked into */
-#define ONE_LINE   0.9 /* of the time: then its function's lines are the phases */
-#define LOOPED     8   /* a line that was entered more often is one of a loop */
-#define NO_LINE    UINT32_MAX
-#define IMPORTS    1u /* the line that stands for all imports */
-#define MOST_LINES ((1u << 27) - 1)
+#define DEPTH             6   /* functions of the program's own that are looked into */
+#define ONE_LINE          0.9 /* of the time: then its function's lines are the phases */
+#define NO_LINE           UINT32_MAX
+#define IMPORTS           1u /* the line that stands for all imports */
+#define PHASES_MOST_LINES ((1u << 27) - 1)
 
 /* A line in a tree of lines: `parent` is the line that called its function. 0 is the root, 1 all imports. */
 struct line {
@@ -162,7 +161,7 @@ static uint32_t child_line(struct run *r, uint32_t parent, uint32_t code, uint32
 	for (uint32_t i = r->lines[parent].first; i; i = r->lines[i].next)
 		if (r->lines[i].code == code && r->lines[i].number == number)
 			return i;
-	if (r->line_count == MOST_LINES || vec_reserve(r->lines, r->line_room, r->line_count + 1))
+	if (r->line_count == PHASES_MOST_LINES || vec_reserve(r->lines, r->line_room, r->line_count + 1))
 		return parent;
 	uint32_t id = (uint32_t)r->line_count++;
 	r->lines[id] =
@@ -287,7 +286,7 @@ static uint32_t cut_children(struct run *r, uint32_t parent)
 
 static bool has_loop(const struct run *r, uint32_t line)
 {
-	if (r->lines[line].entered > LOOPED)
+	if (r->lines[line].entered > PHASE_VISITS)
 		return true;
 	for (uint32_t i = r->lines[line].first; i; i = r->lines[i].next)
 		if (has_loop(r, i))
@@ -304,7 +303,7 @@ static bool is_course(const struct run *r, uint32_t line)
 		if (i != IMPORTS && r->lines[i].first_ns < looped_ns && has_loop(r, i))
 			looped_ns = r->lines[i].first_ns;
 	for (uint32_t i = r->lines[line].first; i; i = r->lines[i].next)
-		if (r->lines[i].first && r->lines[i].entered <= LOOPED && r->lines[i].first_ns > looped_ns)
+		if (r->lines[i].first && r->lines[i].entered <= PHASE_VISITS && r->lines[i].first_ns > looped_ns)
 			return true;
 	return false;
 }

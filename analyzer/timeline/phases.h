@@ -15,6 +15,7 @@
 
 #include "analyzer/model/model.h"
 
+/* PHASE_VISITS: a line that was entered more often is one of a loop. */
 enum { PHASE_VISITS = 8, PHASE_NAMES = 512 };
 
 enum phase_source { PHASE_LINE = 0, PHASE_MARK, PHASE_NVTX, PHASE_MSTX };

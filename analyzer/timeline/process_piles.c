@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST = 5, LEAST_BATCHES = 3 };
+enum { PILE_LEAST = 5, PILE_LEAST_BATCHES = 3 };
 
-#define LEAST_BYTES (32ull << 20) /* together */
-#define NOTABLE     0.05          /* of what who started them had itself */
-#define LEAST_NS    1000000000ull /* from the first batch to the last */
-#define ALIVE       0.66          /* of all that were started: some may have failed */
-#define APART       0.4           /* of the largest distance of two that follow each other: there a batch ends */
-#define ALIKE       3             /* times as far apart as usual: still alike */
-#define OVERDUE     3             /* times the usual distance without another one */
+#define PILE_LEAST_BYTES (32ull << 20) /* together */
+#define PILE_NOTABLE     0.05          /* of what who started them had itself */
+#define PILE_LEAST_NS    1000000000ull /* from the first batch to the last */
+#define PILE_ALIVE       0.66          /* of all that were started: some may have failed */
+#define PILE_APART       0.4           /* of the largest distance of two that follow each other: there a batch ends */
+#define PILE_ALIKE       3             /* times as far apart as usual: still alike */
+#define PILE_OVERDUE     3             /* times the usual distance without another one */
 
 /* A process, whatever it has exec'ed. */
 struct member {
@@ -125,18 +125,18 @@ static unsigned batches_of(const struct member *list, size_t n, uint64_t end_ns,
 	for (size_t i = 1; i < n; i++)
 		apart = higher(apart, list[i].start_ns - list[i - 1].start_ns);
 	for (size_t i = 1; i < n; i++) {
-		if ((double)(list[i].start_ns - list[i - 1].start_ns) <= APART * (double)apart)
+		if ((double)(list[i].start_ns - list[i - 1].start_ns) <= PILE_APART * (double)apart)
 			continue;
 		longest = higher(longest, list[i].start_ns - last);
 		shortest = lower(shortest, list[i].start_ns - last);
 		last = list[i].start_ns;
 		batches++;
 	}
-	if (batches < LEAST_BATCHES || last - list[0].start_ns < LEAST_NS)
+	if (batches < PILE_LEAST_BATCHES || last - list[0].start_ns < PILE_LEAST_NS)
 		return 0;
 	*every = (double)(last - list[0].start_ns) / (batches - 1);
-	return (double)longest <= ALIKE * *every && ALIKE * (double)shortest >= *every &&
-			       (double)less(end_ns, last) <= OVERDUE * *every
+	return (double)longest <= PILE_ALIKE * *every && PILE_ALIKE * (double)shortest >= *every &&
+			       (double)less(end_ns, last) <= PILE_OVERDUE * *every
 		       ? batches
 		       : 0;
 }
@@ -159,9 +159,9 @@ static uint64_t own_bytes(const struct member *m, const struct model *model, con
 static bool judge(struct pile *out, const struct member *list, size_t n, const struct model *model,
 		  const struct samples *samples)
 {
-	size_t alive, most = n < LEAST ? 0 : at_most(list, n, &alive);
+	size_t alive, most = n < PILE_LEAST ? 0 : at_most(list, n, &alive);
 	double every;
-	if (!most || alive < LEAST || (double)alive < ALIVE * (double)n)
+	if (!most || alive < PILE_LEAST || (double)alive < PILE_ALIVE * (double)n)
 		return false;
 	uint64_t at = list[most - 1].start_ns, end = lower(end_of(list[0].starter, samples), model_end_ns(model));
 	for (size_t i = 0; i < most; i++) /* what it does when it begins to end them is no concern */
@@ -181,8 +181,9 @@ static bool judge(struct pile *out, const struct member *list, size_t n, const s
 		out->count++;
 		out->bytes += own_bytes(&list[i], model, samples);
 	}
-	if (out->bytes < LEAST_BYTES ||
-	    (double)out->bytes < NOTABLE * (double)model_process(model, out->starter->id)->kind[MODEL_HEAP].peak_bytes)
+	if (out->bytes < PILE_LEAST_BYTES ||
+	    (double)out->bytes <
+		    PILE_NOTABLE * (double)model_process(model, out->starter->id)->kind[MODEL_HEAP].peak_bytes)
 		return false;
 	out->per_second = (double)out->bytes / batches / (every / 1e9);
 	return true;

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#define LEAST_BYTES (4u << 20)   /* less is lost in the kernel's counters */
-#define NEAR_NS     5000000000u  /* before the peak, and after the end */
-#define OFF_BYTES   (128u << 10) /* a thread's counters may be off by, in /proc/PID/status */
+#define RECLAIMED_LEAST_BYTES (4u << 20)   /* less is lost in the kernel's counters */
+#define NEAR_NS               5000000000u  /* before the peak, and after the end */
+#define OFF_BYTES             (128u << 10) /* a thread's counters may be off by, in /proc/PID/status */
 
 static uint64_t distance(uint64_t a, uint64_t b)
 {
@@ -72,7 +72,7 @@ bool reclaimed_host(const struct selection *v, const struct process *p, struct r
 		return false;
 	span.end_ns = last ? subject->last_ns : span.end_ns;
 	span.end_bytes = last ? live_at(v, p, MODEL_HEAP, span.end_ns).last : span.end_bytes;
-	if (span.end_ns <= span.peak_ns || span.peak_bytes < span.end_bytes + LEAST_BYTES)
+	if (span.end_ns <= span.peak_ns || span.peak_bytes < span.end_bytes + RECLAIMED_LEAST_BYTES)
 		return false;
 	struct look k = { .selection = v, .process = p, .subject = subject, .span = span };
 	uint64_t from = span.peak_ns > NEAR_NS ? span.peak_ns - NEAR_NS : 0;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORGOTTEN   UINT32_MAX
-#define CLASSES     4096   /* of worth: class_of() */
-#define MOST_BLOCKS 600000 /* in all layouts, about */
+#define FORGOTTEN           UINT32_MAX
+#define CLASSES             4096   /* of worth: class_of() */
+#define WINDOWS_MOST_BLOCKS 600000 /* in all layouts, about */
 
 /* A window in which a site changed. */
 struct entry {
@@ -479,7 +479,7 @@ static void take_layout(struct site_windows *w, const struct planned *p)
 	w->layouts[w->layout_count++] = (struct window_layout){ p->device, p->ns, l };
 	/* a layout takes as long as it has blocks: where there are many, fewer are taken, evenly from there on */
 	w->layout_blocks += l->block_count;
-	const size_t room = w->layout_blocks < MOST_BLOCKS ? MOST_BLOCKS - w->layout_blocks : 1;
+	const size_t room = w->layout_blocks < WINDOWS_MOST_BLOCKS ? WINDOWS_MOST_BLOCKS - w->layout_blocks : 1;
 	w->skip = l->block_count * (w->plan_count - w->next_plan) / room;
 }
 

@@ -4,21 +4,21 @@
 
 #include <stdlib.h>
 
-enum { POINTS = 64, LATEST = 16 };
+enum { SHAPE_POINTS = 64, SHAPE_LATEST = 16 };
 
-#define LEAST_RISE 0.02 /* of a step's whole rise: with less behind it nothing can be said of its scale */
+#define SHAPE_LEAST_RISE 0.02 /* of a step's whole rise: with less behind it nothing can be said of its scale */
 
 /* Allocation number i of the step is in point i >> shift. */
 struct shape {
-	uint64_t begin;         /* live */
-	uint64_t first[POINTS]; /* before the point's first allocation */
-	uint64_t high[POINTS];
+	uint64_t begin;               /* live */
+	uint64_t first[SHAPE_POINTS]; /* before the point's first allocation */
+	uint64_t high[SHAPE_POINTS];
 	uint32_t count; /* allocations */
 	unsigned shift;
 };
 
 struct step_shapes {
-	struct shape now, latest[LATEST];
+	struct shape now, latest[SHAPE_LATEST];
 	unsigned steps; /* that are over */
 	bool open;
 };
@@ -36,14 +36,14 @@ void step_shapes_free(struct step_shapes *s)
 void step_shapes_begin(struct step_shapes *s, uint64_t live)
 {
 	if (s->open)
-		s->latest[s->steps++ % LATEST] = s->now;
+		s->latest[s->steps++ % SHAPE_LATEST] = s->now;
 	s->now = (struct shape){ .begin = live };
 	s->open = true;
 }
 
 static void halve(struct shape *p)
 {
-	for (unsigned i = 0; i < POINTS / 2; i++) {
+	for (unsigned i = 0; i < SHAPE_POINTS / 2; i++) {
 		p->first[i] = p->first[2 * i];
 		p->high[i] = p->high[2 * i] > p->high[2 * i + 1] ? p->high[2 * i] : p->high[2 * i + 1];
 	}
@@ -55,7 +55,7 @@ void step_shapes_allocation(struct step_shapes *s, uint64_t before, uint64_t liv
 	struct shape *p = &s->now;
 	if (!s->open || p->count == UINT32_MAX)
 		return;
-	if (p->count >> p->shift == POINTS)
+	if (p->count >> p->shift == SHAPE_POINTS)
 		halve(p);
 	uint32_t at = p->count >> p->shift;
 	if (at << p->shift == p->count) {
@@ -101,18 +101,18 @@ static double rise_as_in(const struct shape *p, const struct shape *now, uint64_
 	       top = (double)highest_from(p, 0);
 	double rise = high > then ? high - then : 0, risen = above(then, p->begin),
 	       mine = above((double)live, now->begin);
-	if (risen >= LEAST_RISE * above(top, p->begin) && mine > 0)
+	if (risen >= SHAPE_LEAST_RISE * above(top, p->begin) && mine > 0)
 		return rise * mine / risen;
 	double size = size_of(p, now->count);
-	return size > 0 && size >= LEAST_RISE * above(top, p->begin) ? rise * (double)request / size : rise;
+	return size > 0 && size >= SHAPE_LEAST_RISE * above(top, p->begin) ? rise * (double)request / size : rise;
 }
 
 /* Of the steps that were longer than this one is. */
 static uint64_t usual_rise(const struct step_shapes *s, const struct shape *now, uint64_t live, uint64_t request)
 {
-	double rises[LATEST];
+	double rises[SHAPE_LATEST];
 	size_t n = 0;
-	for (unsigned i = 0; s->open && i < LATEST && i < s->steps; i++)
+	for (unsigned i = 0; s->open && i < SHAPE_LATEST && i < s->steps; i++)
 		if (s->latest[i].count > now->count)
 			rises[n++] = rise_as_in(&s->latest[i], now, live, request);
 	return n ? (uint64_t)median_of(rises, n) : STEP_SHAPE_UNKNOWN;

@@ -7,13 +7,13 @@
 #include <ctype.h>
 #include <math.h>
 
-#define WINDOW_SHIFT 24 /* of the shortest windows of time: 17 ms */
-#define LENGTHS      32 /* of latest steps, whose median says what is usual */
-#define OVERDUE      1.5
-#define MORE_WORK    0.05 /* of the usual number of allocations ... */
-#define FAR          8.0  /* ... and times the median deviation from it: not a plain step */
-#define CLEANS       0.25 /* of what it had, that is freed in the first half of such a time */
-#define LONG_REST    0.1  /* of the time: shorter ends growth leaves out itself */
+#define WINDOW_SHIFT  24 /* of the shortest windows of time: 17 ms */
+#define LENGTHS       32 /* of latest steps, whose median says what is usual */
+#define STEPS_OVERDUE 1.5
+#define MORE_WORK     0.05 /* of the usual number of allocations ... */
+#define FAR           8.0  /* ... and times the median deviation from it: not a plain step */
+#define CLEANS        0.25 /* of what it had, that is freed in the first half of such a time */
+#define LONG_REST     0.1  /* of the time: shorter ends growth leaves out itself */
 
 enum { FAILURES = 64 }; /* of a process's pools; of more the latest */
 
@@ -24,9 +24,9 @@ struct book {
 	size_t track_room, step_room;
 	unsigned shift; /* entries are 2^shift steps */
 	uint64_t index; /* of the step that is open, or window */
-	bool started, open, recording, beaten;
+	bool started, open, recording, step_ended;
 	bool left; /* the pool's latest block was made by a site outside of the loop */
-	/* the latest block of the loop's thread that has a Python stack was made by a site with ROLE_BEAT */
+	/* the latest block of the loop's thread that has a Python stack was made by a site with ROLE_STEP */
 	bool entered;
 	uint64_t moving; /* bytes of the block that realloc is at: freed, and there again with the next change */
 	struct step now;
@@ -321,11 +321,12 @@ static void begin_step(struct book *b, uint64_t number, uint64_t ns)
 	if (b->started)
 		b->index++;
 	b->started = b->open = b->recording = true;
-	b->beaten = false;
+	b->step_ended = false;
 	b->left = false;
 	b->before_ns = b->now.begin_ns;
 	b->now = (struct step){ .number = number == NO_NUMBER ? b->index + 1 : number, .begin_ns = ns, .count = 1 };
-	b->overdue_ns = b->length_count >= 2 ? ns + (uint64_t)(OVERDUE * (double)usual(b, b->lengths)) : UINT64_MAX;
+	b->overdue_ns =
+		b->length_count >= 2 ? ns + (uint64_t)(STEPS_OVERDUE * (double)usual(b, b->lengths)) : UINT64_MAX;
 	restart_tracks(b);
 	for (size_t i = 0; i < b->list.track_count; i++)
 		if (b->tracks[i].shapes)
@@ -351,17 +352,17 @@ static void by_roles(struct book *b, const struct model_change *c)
 	if (c->kind == MODEL_POOL && c->bytes > 0)
 		b->left = !role;
 	if (c->node2 && c->thread == b->loop->thread && c->bytes > 0 && c->blocks > 0 && c->site != UINT32_MAX)
-		b->entered = role & ROLE_BEAT;
+		b->entered = role & ROLE_STEP;
 	if (!role || c->thread != b->loop->thread || c->bytes <= 0)
 		return;
 	if (b->list.source == LOOP_SITES) {
-		if (role & ROLE_BEAT && !(b->loop->enters && there))
+		if (role & ROLE_STEP && !(b->loop->enters && there))
 			begin_step(b, NO_NUMBER, c->ns);
 		return;
 	}
-	if (role & ROLE_BEAT)
-		b->beaten = b->started;
-	else if (!b->started || b->beaten)
+	if (role & ROLE_STEP)
+		b->step_ended = b->started;
+	else if (!b->started || b->step_ended)
 		begin_step(b, NO_NUMBER, c->ns);
 }
 
@@ -497,7 +498,7 @@ static void finish_book(struct book *b)
 	bool overdue = !b->recording;
 	if (!b->open)
 		return;
-	bool unfinished = b->list.source == LOOP_OPTIMIZER && !b->beaten;
+	bool unfinished = b->list.source == LOOP_OPTIMIZER && !b->step_ended;
 	if (unfinished && (!died(b->list.process) || overdue))
 		return;
 	b->now.partial = unfinished || (b->list.source != LOOP_NONE && died(b->list.process) && !overdue);

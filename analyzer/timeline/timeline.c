@@ -307,10 +307,10 @@ struct growth timeline_growth(const struct step_list *steps, const struct step_t
 
 double timeline_amplitude(const struct step_list *steps, const struct step_track *t)
 {
-	enum { LATEST = 64 };
-	double rises[LATEST];
+	enum { TIMELINE_LATEST = 64 };
+	double rises[TIMELINE_LATEST];
 	size_t n = 0;
-	for (size_t i = steps->count; i-- > 0 && n < LATEST;)
+	for (size_t i = steps->count; i-- > 0 && n < TIMELINE_LATEST;)
 		if (!steps->steps[i].partial && steps->steps[i].rare * 2 <= steps->steps[i].count)
 			rises[n++] = (double)(step_high(t, i) - step_low(t, i));
 	return median_of(rises, n);

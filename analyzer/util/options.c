@@ -12,8 +12,8 @@
 #include <strings.h>
 #include <time.h>
 
-#define SECOND_NS    1000000000ll
-#define MOST_SECONDS 9000000000ll
+#define SECOND_NS            1000000000ll
+#define OPTIONS_MOST_SECONDS 9000000000ll
 
 /* ---- values ------------------------------------------------------------------------------------------------ */
 
@@ -36,7 +36,7 @@ static int parse_rows(const char *text, uint64_t *rows)
 static int parse_seconds(const char *text, int64_t *ns)
 {
 	uint64_t value;
-	if (mt_read_duration(text, &value) || value >= (uint64_t)(MOST_SECONDS * SECOND_NS))
+	if (mt_read_duration(text, &value) || value >= (uint64_t)(OPTIONS_MOST_SECONDS * SECOND_NS))
 		return -MT_EUSAGE;
 	*ns = (int64_t)value;
 	return 0;
@@ -63,7 +63,7 @@ static int parse_wall(const char *text, int64_t *ns)
 	if (*rest && strcmp(rest, "Z"))
 		return -MT_EUSAGE;
 	time_t minute = *rest == 'Z' ? timegm(&tm) : mktime(&tm);
-	if (llabs(minute) > MOST_SECONDS)
+	if (llabs(minute) > OPTIONS_MOST_SECONDS)
 		return -MT_EUSAGE;
 	*ns = (int64_t)minute * SECOND_NS + (int64_t)seconds_ns;
 	return 0;

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SETTINGS = 16, MOST_POINTS = 200 };
+enum { WHATIF_MOST_SETTINGS = 16, WHATIF_MOST_POINTS = 200 };
 
 struct asked {
-	struct heap_setting settings[MOST_SETTINGS];
+	struct heap_setting settings[WHATIF_MOST_SETTINGS];
 	size_t count;
-	const char *missing[MOST_SETTINGS]; /* usual ones that are not installed */
+	const char *missing[WHATIF_MOST_SETTINGS]; /* usual ones that are not installed */
 	size_t missing_count;
 };
 
@@ -51,7 +51,7 @@ static int find_process(struct selection *v, const struct process **out)
 
 static int ask_usual(struct asked *a, const struct process *p, const struct heap_setting *own)
 {
-	for (size_t i = 0; i < heap_usual_count && a->count < MOST_SETTINGS; i++) {
+	for (size_t i = 0; i < heap_usual_count && a->count < WHATIF_MOST_SETTINGS; i++) {
 		struct heap_setting *s = &a->settings[a->count];
 		int e = heap_setting_parse(s, heap_usual[i], p);
 		if (e && e != -MT_EUSAGE)
@@ -145,7 +145,7 @@ static void print_outcomes(const struct heap_replay *r, const struct asked *a)
 						 { "at the end", RIGHT, false },
 						 { "in calls", RIGHT, false },
 						 { "than the run", LEFT, true } };
-	size_t order[MOST_SETTINGS];
+	size_t order[WHATIF_MOST_SETTINGS];
 	struct table *table = table_new(columns, 5, 2);
 	print_row(table, r, "the run, replayed", &r->own);
 	for (size_t i = 0; i < r->count; i++)
@@ -249,7 +249,7 @@ static json_t *json_agreement(const struct heap_agreement *a)
 static json_t *json_times(const struct heap_replay *r)
 {
 	const struct heap_plan *plan = &r->plan;
-	const size_t step = plan->point_count / MOST_POINTS + 1;
+	const size_t step = plan->point_count / WHATIF_MOST_POINTS + 1;
 	json_t *list = json_array();
 	for (size_t i = 0; i < plan->point_count; i += step) {
 		const struct heap_point *p = &plan->points[i];

@@ -2,7 +2,7 @@
 
 #include "analyzer/util/vec.h"
 
-#define CONTEXTS (1ll << 30) /* more than those of the first processes take */
+#define LEDGER_CONTEXTS (1ll << 30) /* more than those of the first processes take */
 
 static bool known(uint64_t figure)
 {
@@ -130,16 +130,18 @@ static int take_outside(struct device_ledger *l, const struct model *m, struct s
 
 /*
  * Nobody lists the processes of an Ascend device. But what its driver said was used before any traced process had
- * memory belongs to others, all but the contexts that were made by then, for which CONTEXTS are left unexplained; as
- * far as it is still there.
+ * memory belongs to others, all but the contexts that were made by then, for which LEDGER_CONTEXTS are left
+ * unexplained; as far as it is still there. /
  */
 static int take_used_before(struct device_ledger *l)
 {
 	uint64_t before = l->device->used_before;
-	if (known(l->other_processes) || !known(before) || before <= CONTEXTS || !known(l->total) || !known(l->free))
+	if (known(l->other_processes) || !known(before) || before <= LEDGER_CONTEXTS || !known(l->total) ||
+	    !known(l->free))
 		return 0;
-	int64_t there = (int64_t)(l->total - l->free - l->pool_allocated - l->pool_free - l->other_own) - CONTEXTS;
-	uint64_t bytes = before - CONTEXTS < (uint64_t)there ? before - CONTEXTS : (uint64_t)there;
+	int64_t there =
+		(int64_t)(l->total - l->free - l->pool_allocated - l->pool_free - l->other_own) - LEDGER_CONTEXTS;
+	uint64_t bytes = before - LEDGER_CONTEXTS < (uint64_t)there ? before - LEDGER_CONTEXTS : (uint64_t)there;
 	if (there <= 0)
 		return 0;
 	struct device_ledger_process *row = device_ledger_add_process(l, NULL, 0, "in use before");

@@ -6,12 +6,12 @@
 
 #include <string.h>
 
-#define TOUCH_NS    (2 * SECOND)  /* what is older and isn't in memory is not about to be */
-#define NEARLY_FULL 0.9           /* of a limit: what nobody saw took the rest */
-#define HEADER      32            /* of a block, with rounding, at most */
-#define STACK       (1ull << 20)  /* of a thread, what is touched of it */
-#define LIBRARIES   (16ull << 20) /* private pages of libraries */
-#define LATELY_NS   (10 * SECOND) /* a rollup that is older is of no use for a single process's figures */
+#define TOUCH_NS         (2 * SECOND)  /* what is older and isn't in memory is not about to be */
+#define HOST_NEARLY_FULL 0.9           /* of a limit: what nobody saw took the rest */
+#define HEADER           32            /* of a block, with rounding, at most */
+#define STACK            (1ull << 20)  /* of a thread, what is touched of it */
+#define LIBRARIES        (16ull << 20) /* private pages of libraries */
+#define HOST_LATELY_NS   (10 * SECOND) /* a rollup that is older is of no use for a single process's figures */
 
 /* ---- processes ------------------------------------------------------------------------------------------ */
 
@@ -54,7 +54,7 @@ static uint64_t add_process(struct host_memory *s, const struct sample_state *x,
 	out->anon = known(x, MT_PROCESS_rss_anon);
 	out->file = known(x, MT_PROCESS_rss_file);
 	out->shmem = known(x, MT_PROCESS_rss_shmem);
-	bool lately = rolled && x->ns[MT_PROCESS_pss] + LATELY_NS >= s->ns;
+	bool lately = rolled && x->ns[MT_PROCESS_pss] + HOST_LATELY_NS >= s->ns;
 	out->pss = lately ? known(x, MT_PROCESS_pss) : HOST_KILL_UNKNOWN;
 	out->swap = known(x, MT_PROCESS_swap);
 	out->private_dirty = lately ? known(x, MT_PROCESS_private_dirty) : HOST_KILL_UNKNOWN;
@@ -314,7 +314,7 @@ static void judge_cut_off(struct host_memory *s, const struct model *m)
 		after += p->kind[MODEL_HEAP].live_bytes;
 	}
 	f->got_since = less(after, before) + lower(s->ledger.not_resident, less(before, early));
-	f->cut_off = after && ((double)most >= NEARLY_FULL * (double)f->limit || most + f->got_since >= f->limit);
+	f->cut_off = after && ((double)most >= HOST_NEARLY_FULL * (double)f->limit || most + f->got_since >= f->limit);
 	for (unsigned i = 0; f->cut_off && i < reader_processes(s->reader); i++)
 		if (was_cut_off(s, s->processes[i].process) && s->processes[i].oom_killed == HOST_NOT_KILLED)
 			s->processes[i].oom_killed = HOST_MAYBE_KILLED;

@@ -15,12 +15,12 @@
 #include <zstd.h>
 
 /* What an archive may become: raw files are mostly zeros. */
-#define LEAST_BYTES  ((uint64_t)1 << 30)
-#define TIMES        64u
-#define MAX_WINDOW   27 /* log2, of zstd: as its program has it */
-#define MOST_MEMBERS 262144u
-#define TAR_BLOCK    512u
-#define MOST_FOLDERS 4096
+#define PACKED_LEAST_BYTES ((uint64_t)1 << 30)
+#define TIMES              64u
+#define MAX_WINDOW         27 /* log2, of zstd: as its program has it */
+#define MOST_MEMBERS       262144u
+#define TAR_BLOCK          512u
+#define MOST_FOLDERS       4096
 
 struct member {
 	char *name;    /* FOLDER/FILE */
@@ -51,9 +51,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int put(struct archive *a, const char *from, size_t n)
 {
-	if (a->plain + n > LEAST_BYTES + TIMES * a->stored)
+	if (a->plain + n > PACKED_LEAST_BYTES + TIMES * a->stored)
 		return error_set(MT_EFORMAT, a->path, ERROR_NO_OFFSET, "becomes more than %" PRIu64 " bytes",
-				 LEAST_BYTES + TIMES * a->stored);
+				 PACKED_LEAST_BYTES + TIMES * a->stored);
 	while (n) {
 		ssize_t done = write(a->fd, from, n);
 		if (done < 0 && errno == EINTR)

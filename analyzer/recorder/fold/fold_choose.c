@@ -8,7 +8,7 @@
 
 #define LEAST_APART    64u   /* slots between two low points, times two to the level */
 #define LOW_POINT_PART 8     /* of the range of the slice before: what must rise behind a low point */
-#define LARGE          4096u /* of the heap: stays where it was alive at a low point */
+#define FOLD_LARGE     4096u /* of the heap: stays where it was alive at a low point */
 
 static void omit(struct fold_window *t, const struct pair *p)
 {
@@ -168,7 +168,7 @@ static int wait_for_all(struct fold_window *t, enum event_space space, const str
 		e = wait_for(t, space == SPACE_LINEAR ? &d->memory_peak : &d->pool_peak, p, index);
 	if (!e && d)
 		e = wait_for(t, &d->moment, p, index);
-	for (size_t i = 0; !e && i < t->device_room && (space != SPACE_HEAP || b->size >= LARGE); i++)
+	for (size_t i = 0; !e && i < t->device_room && (space != SPACE_HEAP || b->size >= FOLD_LARGE); i++)
 		if (t->devices[i])
 			e = wait_for(t, &t->devices[i]->low_point.low, p, index);
 	return e;
@@ -181,7 +181,7 @@ int pairs_settle(struct fold_window *t, const struct recent_free *f)
 		return 0;
 	enum event_space space = (enum event_space)(f->class);
 	enum fold_group group = space == SPACE_HEAP ? GROUP_HEAP : space == SPACE_MAP ? GROUP_MAP : GROUP_DEVICE;
-	bool low = space != SPACE_HEAP || f->block.size >= LARGE;
+	bool low = space != SPACE_HEAP || f->block.size >= FOLD_LARGE;
 	if (p.alloc <= t->kept[group] || (low && p.alloc <= t->kept_low))
 		return 0;
 	uint32_t index = UINT32_MAX;

@@ -10,10 +10,10 @@
 
 #include <string.h>
 
-#define LEAST_TURNS 4  /* among the latest allocations: less is no loop */
-#define MOST_PART   4  /* one allocation in so many may be a turn */
-#define GOOD_PART   32 /* times two to half the level: then more frames are looked at */
-#define MORE_FRAMES 3
+#define FOLD_LEAST_TURNS 4  /* among the latest allocations: less is no loop */
+#define FOLD_MOST_PART   4  /* one allocation in so many may be a turn */
+#define GOOD_PART        32 /* times two to half the level: then more frames are looked at */
+#define MORE_FRAMES      3
 
 static uint32_t parent_of(const struct fold_window *t, uint32_t node)
 {
@@ -84,7 +84,7 @@ static unsigned choose_frames(const struct fold_window *t, const uint64_t differ
 	unsigned first = 0, best = 0;
 	for (unsigned frames = 1; frames < UINT8_MAX && (!first || frames <= first + MORE_FRAMES); frames++) {
 		turns += differ[frames - 1];
-		if (turns < LEAST_TURNS || turns * MOST_PART > count)
+		if (turns < FOLD_LEAST_TURNS || turns * FOLD_MOST_PART > count)
 			continue;
 		first = first ? first : frames;
 		best = frames == first || turns * GOOD_PART << t->level / 2 <= count ? frames : best;

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 enum { BUFFER = 64 << 10, PROGRESS = 1 << 16, NICE = 10 };
-#define LEAST_STEP (256ull << 10) /* bytes touched between two looks */
-#define TIME_STEP  1000000ull     /* ns that the child's clock may be behind */
+#define CHILD_LEAST_STEP (256ull << 10) /* bytes touched between two looks */
+#define TIME_STEP        1000000ull     /* ns that the child's clock may be behind */
 
 extern char **environ;
 
@@ -273,7 +273,7 @@ static int hear(struct child *c, struct heap_result *out)
 static struct heap_orders orders_of(const struct heap_plan *plan, const struct heap_setting *s, uint64_t most_bytes)
 {
 	struct heap_orders o = { .most_bytes = most_bytes,
-				 .step = higher(LEAST_STEP, plan->most_live / 256),
+				 .step = higher(CHILD_LEAST_STEP, plan->most_live / 256),
 				 .blocks = plan->counts.blocks,
 				 .workers = plan->rings + 1,
 				 .points = (uint32_t)plan->point_count,

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { MOST_POINTS = 2048, MOST_SAMPLES = 512, LARGEST_ALIGNMENT = 12, MOST_ALIGNMENTS = 1 << 16 };
-#define LEAST_STEP (1ull << 20) /* bytes that the heap moves from one point to the next */
-#define LOOKED_AT  (8ull << 20) /* mappings of fewer bytes are in no sample */
+enum { PLAN_MOST_POINTS = 2048, MOST_SAMPLES = 512, LARGEST_ALIGNMENT = 12, MOST_ALIGNMENTS = 1 << 16 };
+#define PLAN_LEAST_STEP (1ull << 20) /* bytes that the heap moves from one point to the next */
+#define LOOKED_AT       (8ull << 20) /* mappings of fewer bytes are in no sample */
 /* calloc takes such blocks from the kernel, zeros and all. */
 #define IS_ZEROED(what, n) ((what) == HEAP_CALLOC && (n) >= 128ull << 10)
 
@@ -218,7 +218,7 @@ static void thin_points(struct planning *g)
 static int add_point(struct planning *g, const struct heap_point *point)
 {
 	struct heap_plan *plan = g->plan;
-	if (plan->point_count == MOST_POINTS)
+	if (plan->point_count == PLAN_MOST_POINTS)
 		thin_points(g);
 	int e = vec_reserve(plan->points, plan->point_room, plan->point_count + 1);
 	if (!e)
@@ -361,7 +361,7 @@ static int run_model(struct planning *g, struct reader *first, void (*on_progres
 int heap_plan_make(struct heap_plan *plan, struct reader *first, const struct samples *samples, const struct process *p,
 		   void (*on_progress)(double done, uint64_t events))
 {
-	struct planning g = { .plan = plan, .samples = samples, .step = LEAST_STEP };
+	struct planning g = { .plan = plan, .samples = samples, .step = PLAN_LEAST_STEP };
 	*plan = (struct heap_plan){ .process = p };
 	g.calls = heap_calls_new(p, on_call, &g);
 	int e = g.calls ? 0 : error_memory();

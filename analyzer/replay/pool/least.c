@@ -7,7 +7,7 @@
 
 #define STEP 2097152ull
 
-enum { PROBES = 7, MOST_PASSES = 24, ENOUGH = 1024, LARGER = 4 };
+enum { PROBES = 7, LEAST_MOST_PASSES = 24, LEAST_ENOUGH = 1024, LARGER = 4 };
 
 /* Between what is too small and what is enough; high 0 = not found yet, UINT64_MAX = there is none. */
 struct bracket {
@@ -23,7 +23,7 @@ struct probe {
 
 static uint64_t step_of(const struct bracket *b)
 {
-	uint64_t step = (b->high ? b->high : b->low) / ENOUGH / STEP * STEP;
+	uint64_t step = (b->high ? b->high : b->low) / LEAST_ENOUGH / STEP * STEP;
 	return step > STEP ? step : STEP;
 }
 
@@ -95,7 +95,7 @@ static int probe_all(struct replay *r, const struct reader *first, const struct 
 	more.cases = cases;
 	more.case_count = count * PROBES;
 	more.failure_ns = 0;
-	for (int pass = 0; pass < MOST_PASSES && !e && !all_found(r, brackets, count); pass++) {
+	for (int pass = 0; pass < LEAST_MOST_PASSES && !e && !all_found(r, brackets, count); pass++) {
 		e = replay_more(r, first, &more);
 		for (size_t i = 0; i < r->count * count && !e; i++)
 			if (!is_found(&brackets[i]))

@@ -12,12 +12,12 @@
 #define SEGMENTS (1ull << 40)
 #define GAP      (2ull << 20) /* between two segments: they never become one */
 
-#define SMALL_SEGMENT  (2ull << 20) /* of the native allocator */
-#define MOST_STREAMS   64           /* that one request which failed may be of */
-#define MOST_PASSES    16           /* over the run, to learn whose segments are whose */
-#define UNKNOWN_STREAM (1ull << 63) /* above it: of a range whose stream nothing tells */
-#define MOST_KEPT      (1u << 19)   /* events: 36 MiB */
-#define ROUNDED        512          /* bytes, to which each request is rounded: what it has less is not missed */
+#define SMALL_SEGMENT      (2ull << 20) /* of the native allocator */
+#define MOST_STREAMS       64           /* that one request which failed may be of */
+#define REPLAY_MOST_PASSES 16           /* over the run, to learn whose segments are whose */
+#define UNKNOWN_STREAM     (1ull << 63) /* above it: of a range whose stream nothing tells */
+#define MOST_KEPT          (1u << 19)   /* events: 36 MiB */
+#define ROUNDED            512          /* bytes, to which each request is rounded: what it has less is not missed */
 
 /* The events that a pass is about, in their order, each with its other half. Where they are few, later passes need not
  * read the trace again, most of which may be about the heap. */
@@ -1357,7 +1357,7 @@ int replay_run(struct replay *out, struct reader *r, const struct replay_query *
 {
 	*out = (struct replay){ 0 };
 	int e = run_pass(out, r, r, q, 1); /* what others have of the device is known behind it */
-	for (int pass = 1; !e && has_learnt(out) && pass < MOST_PASSES; pass++)
+	for (int pass = 1; !e && has_learnt(out) && pass < REPLAY_MOST_PASSES; pass++)
 		e = pass_again(out, r, q, false);
 	if (!e)
 		e = find_order(out, r, q);

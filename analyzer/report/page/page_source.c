@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_SOURCE = 4 << 20, MOST_LINE = 300, AROUND = 2, MOST_LINES = 3000 };
+enum { PAGE_MOST_SOURCE = 4 << 20, MOST_LINE = 300, AROUND = 2, PAGE_MOST_LINES = 3000 };
 
 struct place {
 	const char *file;
@@ -53,7 +53,7 @@ static char *read_source(const char *file)
 	struct stat st;
 	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	char *text = NULL;
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= MOST_SOURCE &&
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= PAGE_MOST_SOURCE &&
 	    (text = calloc(1, (size_t)st.st_size + 1)) && read(fd, text, (size_t)st.st_size) < 0) {
 		free(text);
 		text = NULL;
@@ -107,7 +107,7 @@ static enum whose whose(const char *file, const char *here)
 /* Of such files as far as there is room. Returns all lines so far. */
 static size_t add_files(json_t *source, const struct places *p, const char *here, enum whose wanted, size_t added)
 {
-	for (size_t i = 0, same; i < p->count && added < MOST_LINES; i += same) {
+	for (size_t i = 0, same; i < p->count && added < PAGE_MOST_LINES; i += same) {
 		for (same = 1; i + same < p->count && !strcmp(p->list[i + same].file, p->list[i].file);)
 			same++;
 		if (whose(p->list[i].file, here) != wanted)

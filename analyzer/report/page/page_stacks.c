@@ -7,9 +7,9 @@
 
 #include <uthash.h>
 
-enum { WHOLE = 4 };           /* sites whose whole stacks are shown, for each stack that there may be */
-enum { AHEAD = 6 };           /* sites that are fetched while one is added */
-enum { MOST_PROCESSES = 64 }; /* of a track */
+enum { WHOLE = 4 };                /* sites whose whole stacks are shown, for each stack that there may be */
+enum { AHEAD = 6 };                /* sites that are fetched while one is added */
+enum { PAGE_MOST_PROCESSES = 64 }; /* of a track */
 
 struct stack_key {
 	uint32_t track, node, category;
@@ -364,7 +364,7 @@ struct process_sum {
 
 struct process_sums {
 	unsigned tracks;
-	struct process_sum (*largest)[MOST_PROCESSES]; /* by track, the largest first; windows NULL = no more */
+	struct process_sum (*largest)[PAGE_MOST_PROCESSES]; /* by track, the largest first; windows NULL = no more */
 };
 
 static int by_sum(const void *a, const void *b)
@@ -378,7 +378,7 @@ static int by_sum(const void *a, const void *b)
 static void sums_free(struct process_sums *p)
 {
 	for (unsigned t = 0; p->largest && t < p->tracks; t++)
-		for (unsigned i = 0; i < MOST_PROCESSES; i++)
+		for (unsigned i = 0; i < PAGE_MOST_PROCESSES; i++)
 			free(p->largest[t][i].windows);
 	free(p->largest);
 }
@@ -390,7 +390,7 @@ static int pick_largest(struct process_sum *largest, const double *worth, struct
 	for (unsigned id = 0; id < count; id++)
 		all[id] = (struct process_sum){ .process = id, .worth = worth[id] };
 	qsort(all, count, sizeof(*all), by_sum);
-	for (unsigned i = 0; i < MOST_PROCESSES && i < count && all[i].worth > 0; i++) {
+	for (unsigned i = 0; i < PAGE_MOST_PROCESSES && i < count && all[i].worth > 0; i++) {
 		largest[i] = all[i];
 		largest[i].windows = calloc(windows + 1ul, sizeof(*largest[i].windows));
 		if (!largest[i].windows)
@@ -422,7 +422,7 @@ static int sums_init(struct process_sums *p, const struct report *r)
 
 static struct window_values *sum_of(const struct process_sums *p, const struct window_site *s)
 {
-	for (unsigned i = 0; s->track < p->tracks && i < MOST_PROCESSES && p->largest[s->track][i].windows; i++)
+	for (unsigned i = 0; s->track < p->tracks && i < PAGE_MOST_PROCESSES && p->largest[s->track][i].windows; i++)
 		if (p->largest[s->track][i].process == s->process)
 			return p->largest[s->track][i].windows;
 	return NULL;
@@ -432,7 +432,7 @@ static struct window_values *sum_of(const struct process_sums *p, const struct w
 static json_t *json_processes(const struct process_sums *p, unsigned track, const struct site_windows *w)
 {
 	json_t *list = json_array();
-	for (unsigned i = 0; track < p->tracks && i < MOST_PROCESSES && p->largest[track][i].windows; i++) {
+	for (unsigned i = 0; track < p->tracks && i < PAGE_MOST_PROCESSES && p->largest[track][i].windows; i++) {
 		site_windows_sum(w, p->largest[track][i].windows);
 		json_t *o = json_stack_windows(p->largest[track][i].windows, site_windows_count(w));
 		json_object_set_new(o, "process", json_integer(p->largest[track][i].process));

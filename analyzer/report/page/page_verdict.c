@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CAUSES = 3, MOST_RULED_OUT = 5 };
+enum { MOST_CAUSES = 3 };
 
 /* ---- text ---------------------------------------------------------------------------------------------------- */
 
@@ -258,7 +258,7 @@ static void print_others(FILE *f, const struct report *r)
 	if (!report_is_trouble(r) || (!v->ruled_out_count && !v->unknown_count))
 		return;
 	fputs("<dl class=\"not\">\n", f);
-	for (size_t i = 0; i < v->ruled_out_count && shown < MOST_RULED_OUT; i++)
+	for (size_t i = 0; i < v->ruled_out_count && shown < REPORT_MOST_RULED_OUT; i++)
 		if (v->ruled_out[i].device == d) {
 			row(f, output_format("no %s", verdict_title(v->ruled_out[i].kind)), v->ruled_out[i].evidence);
 			shown++;

@@ -308,7 +308,7 @@ static void print_pile(const struct leaks *l)
 
 static void print_growing(const struct leaks *l)
 {
-	enum { MOST = 5 };
+	enum { LEAKS_MOST = 5 };
 	size_t count, sites = 0;
 	bool little = true;
 	struct leak_group *list = leaks_groups(l, &count);
@@ -327,7 +327,7 @@ static void print_growing(const struct leaks *l)
 		print("%sGROWTH  %zu site%s steadily%s%s\n", output_begin(little ? STYLE_NONE : STYLE_BAD), sites,
 		      sites == 1 ? " grows" : "s grow", little ? ", too little or uncertain for a verdict" : "",
 		      output_end(little ? STYLE_NONE : STYLE_BAD));
-	size_t most = selection_rows(l->selection, MOST);
+	size_t most = selection_rows(l->selection, LEAKS_MOST);
 	uint64_t rest = 0;
 	for (size_t i = 0; i < count && i < most; i++)
 		print_group(l, &list[i]);

@@ -29,7 +29,9 @@ struct report {
 	const bool *listed;                      /* processes in the JSON, by id; NULL = all. Borrowed */
 };
 
-#define REPORT_MAPS 2 /* how many of the largest mappings are shown */
+#define REPORT_MAPS           2   /* how many of the largest mappings are shown */
+#define REPORT_WIDE           100 /* columns of a screen: with fewer more is wrapped, with more lines are longer */
+#define REPORT_MOST_RULED_OUT 5   /* causes that are named as ruled out */
 
 /* Fills in all of *r but `brief`. `more` (enum analysis_want, or'ed) asks for more than a report needs. 0 or -MT_E*;
  * report_fini() in either case, before selection_close(). */

@@ -14,8 +14,7 @@
 #include <time.h>
 
 #define SCREEN_LINES     50
-#define NARROW_LINES     60 /* where there are fewer than WIDE columns, so that more is wrapped */
-#define WIDE             100
+#define NARROW_LINES     60 /* where there are fewer than REPORT_WIDE columns, so that more is wrapped */
 #define BRIEF_COLUMNS    80
 #define BRIEF_LINES      23 /* with the prompt below it the heading is still there */
 #define MOST_BRIEF_LINES 39
@@ -526,7 +525,7 @@ static void print_temporary(const struct report *r)
 	if (!o)
 		return;
 	char *facts = output_format("%s %% %sfreed at once, most (%s) in", PERCENT(heap.temporary, heap.allocations),
-				    output_width() < WIDE ? "" : "of allocations were ", COUNT(o->blocks));
+				    output_width() < REPORT_WIDE ? "" : "of allocations were ", COUNT(o->blocks));
 	print_best("TEMPORARY", facts ? facts : "", o);
 	free(facts);
 }
@@ -550,7 +549,7 @@ static void print_survivors(const struct report *r)
 		return;
 	char *facts =
 		output_format("%s in %s block%s%s, most (%s) of", BYTES(bytes), COUNT(blocks), blocks == 1 ? "" : "s",
-			      folded && output_width() >= WIDE ? " (not libraries')" : "", BYTES(most->bytes));
+			      folded && output_width() >= REPORT_WIDE ? " (not libraries')" : "", BYTES(most->bytes));
 	print_best("LEFT ALIVE", facts ? facts : "", most);
 	free(facts);
 }
@@ -848,7 +847,7 @@ void report_print(const struct report *r)
 	struct page page = { .report = r, .form = r->brief ? FORM_BRIEF : FORM_ALL };
 	if (r->brief)
 		output_assume_width(BRIEF_COLUMNS);
-	page.lines = r->brief ? brief_lines() : output_width() < WIDE ? NARROW_LINES : SCREEN_LINES;
+	page.lines = r->brief ? brief_lines() : output_width() < REPORT_WIDE ? NARROW_LINES : SCREEN_LINES;
 	page.trouble = !report_is_trouble(r) ? NO_TROUBLE : report_device(r) ? TROUBLE_DEVICE : TROUBLE_HOST;
 	choose(&page);
 	widen(&page);

@@ -20,7 +20,6 @@
 #define MORE_COMMAND    12
 #define SPARKS          16
 #define MOST_SPARKS     32
-#define WIDE            100 /* columns; what there are more is for longer lines of SPARKS */
 #define LEAST_SHARE     200 /* an owner with less than 1/200 is not worth its lines */
 
 /* With what is in parentheses where there is room for all of it. */
@@ -108,9 +107,9 @@ static struct ranked *rank_processes(const struct selection *v, unsigned *count)
 static char *process_sparkline(const struct selection *v, const struct model_process *m, uint64_t max)
 {
 	uint64_t values[MOST_SPARKS];
-	int more = output_width() - WIDE - MORE_COMMAND, count = more <= 0                     ? SPARKS
-								 : more < MOST_SPARKS - SPARKS ? SPARKS + more
-											       : MOST_SPARKS;
+	int more = output_width() - REPORT_WIDE - MORE_COMMAND, count = more <= 0                     ? SPARKS
+									: more < MOST_SPARKS - SPARKS ? SPARKS + more
+												      : MOST_SPARKS;
 	selection_resample(v, &m->timeline[MODEL_HEAP], values, (size_t)count);
 	return output_sparkline(values, (size_t)count, max);
 }
@@ -118,7 +117,7 @@ static char *process_sparkline(const struct selection *v, const struct model_pro
 /* A fork that still runs its parent's program is told by that. */
 static char *process_command(const struct process *p)
 {
-	int more = output_width() - WIDE;
+	int more = output_width() - REPORT_WIDE;
 	char *command = report_command(p, COMMAND + (more < 0 ? 0 : more < MORE_COMMAND ? more : MORE_COMMAND));
 	if (p->origin != MT_ORIGIN_FORK || !p->creator || !command)
 		return command;

@@ -12,7 +12,6 @@
 #define MOST_HELD      4
 #define LINES_NAMED    3
 #define LEAST_ALIVE    6 /* lines, without those by line of the program */
-#define MOST_RULED_OUT 5
 #define EVIDENCE_LINES 4
 #define FEW_LINES      (output_width() < 100 ? 3 : 2)
 #define ADVICE_LINES   3
@@ -82,7 +81,7 @@ static unsigned print_kinds(const char *before, const struct verdict *list, size
 static unsigned print_all_ruled_out(const struct verdicts *v, const struct evidence_device *d)
 {
 	unsigned lines = 0, shown = 0;
-	for (size_t i = 0; i < v->ruled_out_count && shown < MOST_RULED_OUT; i++)
+	for (size_t i = 0; i < v->ruled_out_count && shown < REPORT_MOST_RULED_OUT; i++)
 		if (v->ruled_out[i].device == d || verdict_has(v->ruled_out[i].kind, VERDICT_BESIDE_DEVICES)) {
 			print("  no %-*s", KIND_COLUMNS - 5, verdict_title(v->ruled_out[i].kind));
 			lines += output_wrapped(v->ruled_out[i].evidence, KIND_COLUMNS, 2,
