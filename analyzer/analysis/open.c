@@ -280,9 +280,7 @@ int selection_run(struct selection *v, struct model_query *q)
 	v->until_ns = q->until_ns;
 	q->processes = v->processes;
 	q->split = selection_split(v);
-	q->on_progress = output_progress;
-	e = model_run(&v->model, v->reader, q);
-	output_progress_end();
+	e = open_pass(v->reader, &v->model, q);
 	if (e == 0)
 		e = check_end(v, "--from", &o->from, q->from_ns);
 	if (e == 0)

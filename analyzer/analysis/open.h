@@ -27,6 +27,11 @@ int selection_answer(void *values, int (*f)(struct selection *v));
 /* Completes the query by --from, --to, --at and --by, and runs the model. */
 int selection_run(struct selection *v, struct model_query *q);
 
+/* pass.c. Runs the model, and shows progress. 0 or -MT_E*. */
+int open_pass(struct reader *r, struct model **m, struct model_query *q);
+/* Another pass over the same trace, with a reader and a model of its own: the caller's, also after an error. */
+int selection_run_again(const struct selection *v, struct reader **r, struct model **m, struct model_query *q);
+
 /* Reads what names stacks and says what they are for: symbol files of the trace, and v->categories. selection_run()
  * does that too; this is for commands that run no model. 0 or -MT_E*. */
 int selection_names(struct selection *v);

@@ -67,19 +67,6 @@ int selection_pick_device(struct selection *v)
 
 /* ---- moments --------------------------------------------------------------------------------------------- */
 
-/* A pass of its own over the same trace. */
-static int scout(const struct selection *v, struct reader **r, struct model **m)
-{
-	struct model_query q = MODEL_QUERY_ALL;
-	q.on_progress = output_progress;
-	*m = NULL;
-	int e = reader_open_again(r, v->reader);
-	if (e == 0)
-		e = model_run(m, *r, &q);
-	output_progress_end();
-	return e;
-}
-
 static const struct model_oom *find_oom(const struct selection *v, const struct model *m, uint64_t number,
 					uint32_t device)
 {
@@ -101,7 +88,8 @@ int selection_find_oom(struct selection *v, const struct when *w, uint64_t *even
 	struct reader *r = NULL;
 	struct model *m = NULL;
 	uint32_t device = MODEL_NO_DEVICE;
-	int e = scout(v, &r, &m);
+	struct model_query q = MODEL_QUERY_ALL;
+	int e = selection_run_again(v, &r, &m, &q);
 	if (e >= 0 && selection_wants_device(v->options))
 		e = pick(v, m, &device);
 	const struct model_oom *o = e < 0 ? NULL : find_oom(v, m, w->number, device);

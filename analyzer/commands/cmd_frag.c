@@ -106,11 +106,7 @@ static int add_peaks(struct frag *f, struct model_peek *peeks, size_t count)
 	struct model *m = NULL;
 	q.peeks = peeks;
 	q.peek_count = count;
-	q.on_progress = output_progress;
-	int e = reader_open_again(&r, f->selection->reader);
-	if (!e)
-		e = model_run(&m, r, &q);
-	output_progress_end();
+	int e = selection_run_again(f->selection, &r, &m, &q);
 	model_free(m);
 	reader_close(r);
 	for (size_t i = 0; i < count; i++) {

@@ -448,8 +448,10 @@ void diagnosis_free(struct diagnosis *x)
 	verdicts_fini(&x->verdicts);
 	findings_fini(&x->findings);
 	copies_fini(&x->copies);
-	for (unsigned i = 0; i < x->parts->ledger_count; i++)
-		device_ledger_fini(&x->parts->ledgers[i]);
+	for (size_t i = 0; i < x->parts->ledger_count; i++) {
+		device_ledger_fini(x->parts->ledgers[i]);
+		free(x->parts->ledgers[i]);
+	}
 	free(x->parts->ledgers);
 	snapshot_free(x->parts->snapshots);
 	for (size_t i = 0; i < x->parts->kept_count; i++)

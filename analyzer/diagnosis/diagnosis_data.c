@@ -34,6 +34,24 @@ void *diagnosis_alloc(struct diagnosis *x, size_t bytes)
 	return keep(x, calloc(1, bytes ? bytes : 1));
 }
 
+const struct device_ledger *diagnosis_ledger(struct diagnosis *x, const struct model_device *d,
+					     const struct model_moment *at)
+{
+	const struct selection *v = x->selection;
+	struct diagnosis_parts *p = x->parts;
+	for (size_t i = 0; i < p->ledger_count; i++)
+		if (p->ledgers[i]->device == d && p->ledgers[i]->at == at)
+			return p->ledgers[i];
+	struct device_ledger *l = calloc(1, sizeof(*l));
+	if (!l || vec_reserve(p->ledgers, p->ledger_room, p->ledger_count + 1) < 0) {
+		free(l);
+		return NULL;
+	}
+	p->ledgers[p->ledger_count++] = l;
+	int e = device_ledger_make(l, v->model, v->reader, timeline_samples(x->timeline), v->stacks, d, at);
+	return e < 0 ? NULL : l;
+}
+
 static const char *place_of(struct diagnosis *x, const struct frame *f)
 {
 	if (!f)

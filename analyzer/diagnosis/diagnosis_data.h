@@ -56,9 +56,14 @@ struct diagnosis_parts {
 	void **kept; /* everything that was allocated for it */
 	size_t kept_count, kept_room;
 	struct snapshot *snapshots;
-	struct device_ledger *ledgers;
-	unsigned ledger_count;
+	struct device_ledger **ledgers;
+	size_t ledger_count, ledger_room;
 };
+
+/* Of a device at one of its moments, those of its failures or its peak: made once, for all who ask. NULL: there is no
+ * memory. */
+const struct device_ledger *diagnosis_ledger(struct diagnosis *x, const struct model_device *d,
+					     const struct model_moment *at);
 
 /* "train.py:73 save" of a stack; owned by `x`. */
 const char *diagnosis_site(struct diagnosis *x, uint32_t stack);

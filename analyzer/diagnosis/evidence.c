@@ -471,14 +471,12 @@ static struct evidence_pool pool_of(const struct model_device *d, const struct m
 	return p;
 }
 
-static int set_device(struct diagnosis *x, struct evidence_device *e, struct device_ledger *l,
-		      const struct model_device *d)
+static int set_device(struct diagnosis *x, struct evidence_device *e, const struct model_device *d)
 {
 	const struct model_oom *oom = diagnosis_failure(d);
-	int error = device_ledger_make(l, x->selection->model, x->selection->reader, timeline_samples(x->timeline),
-				       x->selection->stacks, d, oom ? &oom->at : &d->peak);
-	if (error < 0)
-		return error;
+	const struct device_ledger *l = diagnosis_ledger(x, d, oom ? &oom->at : &d->peak);
+	if (!l)
+		return error_memory();
 	*e = evidence_device_none();
 	e->name = d->name;
 	e->uuid = d->uuid;
@@ -498,7 +496,7 @@ static int set_device(struct diagnosis *x, struct evidence_device *e, struct dev
 	e->pool.graphs = (struct evidence_graphs){ .reserved = l->graphs_reserved,
 						   .allocated = l->graphs_allocated,
 						   .unused = less(l->graphs_reserved, l->graphs_allocated) };
-	error = oom ? set_request(x, e, d, oom) : 0;
+	int error = oom ? set_request(x, e, d, oom) : 0;
 	if (error == 0)
 		error = evidence_replay_device(x, e, d, oom);
 	if (error == 0 && oom)
@@ -535,13 +533,10 @@ static int set_devices(struct diagnosis *x)
 {
 	unsigned count = model_devices(x->selection->model);
 	struct evidence_device *list = diagnosis_alloc(x, count * sizeof(*list));
-	struct diagnosis_parts *parts = x->parts;
-	parts->ledgers = calloc(count + 1, sizeof(*parts->ledgers));
-	if (!list || !parts->ledgers)
+	if (!list)
 		return error_memory();
 	for (unsigned i = 0; i < count; i++) {
-		parts->ledger_count = i + 1;
-		int e = set_device(x, &list[i], &parts->ledgers[i], model_device(x->selection->model, i));
+		int e = set_device(x, &list[i], model_device(x->selection->model, i));
 		if (e < 0)
 			return e;
 		list[i].doubt = doubt_of(x, 1u << MODEL_DEVICE | 1u << MODEL_POOL);

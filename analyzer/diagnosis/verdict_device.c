@@ -211,7 +211,7 @@ static void describe_growth(struct verdict *out, const struct evidence_device *d
 				    : NULL;
 	char *when = g->fails_step > 0 && !d->request.failed ? forecast_text(g->fails_step, g->fails_low, g->fails_high)
 							     : NULL;
-	char *fails = output_format("%s%s", when ? "; runs out at step " : "", when ? when : "");
+	char *fails = output_format("%s%s", when ? "; if it goes on, memory ends at step " : "", when ? when : "");
 	char *since = !g->late          ? output_format("since the start")
 		      : g->per_step > 0 ? output_format("since step %.0f", floor(g->since))
 					: output_format("since second %.1f", g->since);

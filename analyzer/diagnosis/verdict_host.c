@@ -246,9 +246,13 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 					  : NULL;
 	const char *site = most->site ? most->site : "one site";
 	const bool python = strstr(site, ".py:") != NULL;
-	out->evidence = output_format("more of %s%s stays, made by %s%s%s: %s, %s, %s", of, whose ? whose : "", site,
-				      most->extension ? " in " : "", most->extension ? most->extension : "",
-				      BYTES(grown), list ? list : "", growth_name(most->fit.kind));
+	char *others = most->sites > 1 ? output_format(" and %u more site%s at the same pace", most->sites - 1,
+						       most->sites == 2 ? "" : "s")
+				       : NULL;
+	out->evidence =
+		output_format("more of %s%s stays, made by %s%s%s%s: %s, %s, %s", of, whose ? whose : "", site,
+			      most->extension ? " in " : "", most->extension ? most->extension : "",
+			      others ? others : "", BYTES(grown), list ? list : "", growth_name(most->fit.kind));
 	out->advice =
 		most->extension
 			? output_format(
@@ -263,6 +267,7 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 			: output_format(
 				  "find what holds the blocks of %s (a list, a %s, a cache); memtrace leaks shows the stacks",
 				  site, python ? "dict" : "table");
+	free(others);
 	free(whose);
 	free(list);
 }

@@ -256,7 +256,7 @@ static bool goes_on(const struct live *l, const struct model *m, struct growing 
 	g->outlook = found.outlook;
 	if (!outlook_goes_on(found.outlook))
 		return false;
-	g->growth = found.growth;
+	g->growth = owner_growth_rise(g->list, t, &found);
 	return true;
 }
 
@@ -292,13 +292,24 @@ static bool matters(struct live *l, const struct model *m, const struct growing 
 	       owner_growth_forecast_to(steps, g->track, &g->growth, room_of(l, m, steps, g->track)).ever;
 }
 
+/* Of a program that has ended, what the report says; what was left then, samples know. */
+static struct forecast forecast_for(struct live *l, const struct model *m, const struct growing *g)
+{
+	const struct step_list *p = g->list;
+	const struct selection v = { .model = (struct model *)(uintptr_t)m, .reader = l->reader };
+	double limit;
+	return p->process->state == PROCESS_RUNNING || g->track->device != MODEL_NO_DEVICE
+		       ? owner_growth_forecast_to(p, g->track, &g->growth, room_of(l, m, p, g->track))
+		       : owner_growth_forecast(l->timeline, &v, p, g->track, &g->growth, &limit);
+}
+
 /* What memory ends at is of the one that grew most. */
 static void say_growth(struct live *l, const struct model *m, struct growing *g)
 {
 	const struct selection v = { .model = (struct model *)(uintptr_t)m };
 	const struct step_list *steps = g->list;
 	const char *unit = steps->source == LOOP_NONE ? "second" : "step";
-	struct forecast f = owner_growth_forecast_to(steps, g->track, &g->growth, room_of(l, m, steps, g->track));
+	struct forecast f = forecast_for(l, m, g);
 	const unsigned processes = join(l, m, g);
 	char *when = f.ever && processes == 1 ? forecast_text(f.x, f.low, f.high) : NULL, name[64], of[48] = "";
 	l->growth_rate = g->growth.rate;
@@ -309,7 +320,7 @@ static void say_growth(struct live *l, const struct model *m, struct growing *g)
 	timeline_track_name(&v, steps->process, g->track->kind, g->track->device, name, sizeof(name));
 	snprintf(l->growth, sizeof(l->growth), "%s %s by %s a %s%s, %s%s%s%s%s", name, how_it_goes(g->outlook),
 		 BYTES((uint64_t)g->growth.rate), unit, of, growth_name(g->growth.kind),
-		 when ? "; memory ends at " : "", when ? unit : "", when ? " " : "", when ? when : "");
+		 when ? "; if it goes on, memory ends at " : "", when ? unit : "", when ? " " : "", when ? when : "");
 	free(when);
 }
 
@@ -408,8 +419,10 @@ enum { STOP = 0, GO_ON = 1, ANEW = -1000 };
 static int on_idle(void *arg, const struct model *m)
 {
 	struct live *l = arg;
-	if (reader_ended(l->reader))
+	if (reader_ended(l->reader)) {
 		timeline_finish(l->timeline);
+		timeline_read_samples(l->timeline, l->reader);
+	}
 	take_samples(l);
 	take_model(l, m);
 	take_growth(l, m);

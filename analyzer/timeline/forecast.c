@@ -224,6 +224,8 @@ struct forecast forecast_of(const struct growth *g, const struct forecast_room *
 char *forecast_text(double x, double low, double high)
 {
 	const double percent = 100 * FORECAST_LEVEL;
-	return isfinite(high) ? output_format("%.0f (%.0f %%: %.0f to %.0f)", x, percent, low, high)
-			      : output_format("%.0f (%.0f %%: %.0f or later)", x, percent, low);
+	const int digits = x < 10 ? 2 : 0; /* seconds of a short run */
+	return isfinite(high)
+		       ? output_format("%.*f (%.0f %%: %.*f to %.*f)", digits, x, percent, digits, low, digits, high)
+		       : output_format("%.*f (%.0f %%: %.*f or later)", digits, x, percent, digits, low);
 }

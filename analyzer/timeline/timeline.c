@@ -187,9 +187,15 @@ static int run_again(struct timeline *timeline, const struct selection *v, const
 	reader_release(timeline->reader);
 	timeline_finish(timeline);
 	timeline_doubt(timeline, first);
-	if (samples_open(&timeline->samples, timeline->reader) < 0)
-		timeline->samples = NULL; /* no figure but forecasts needs them, and whose business they are says so */
+	timeline_read_samples(timeline, timeline->reader);
 	return 0;
+}
+
+void timeline_read_samples(struct timeline *timeline, struct reader *r)
+{
+	samples_close(timeline->samples);
+	if (samples_open(&timeline->samples, r) < 0)
+		timeline->samples = NULL; /* no figure but forecasts needs them, and whose business they are says so */
 }
 
 void timeline_doubt(struct timeline *timeline, const struct model *m)

@@ -54,6 +54,9 @@ const struct step_list *timeline_step_list(const struct timeline *timeline,
 const struct phases *timeline_phases(const struct timeline *timeline);
 const struct steps *timeline_steps(const struct timeline *timeline);
 const struct cohorts *timeline_cohorts(const struct timeline *timeline);
+
+/* Those that are there now: timeline_run() does this itself. */
+void timeline_read_samples(struct timeline *timeline, struct reader *r);
 const struct samples *timeline_samples(const struct timeline *timeline); /* NULL: none could be read */
 
 /* The process whose steps stand for the run: by how its steps are known, then by its memory. NULL: no process has

@@ -64,7 +64,7 @@ export function rateOf(g) {
 // Of all of this memory together, as the verdict and the tab of growth have it. Where it failed, that is known better.
 function ends(data, track) {
   const at = data.report.steps?.growth?.[track.kind === "heap" ? "host" : track.name]?.runs_out_at_step;
-  return at && !data.raw.moments.some(m => m.name === "OOM") ? ["memory ends", `at step ${count(at.at)}`] : null;
+  return at && !data.raw.moments.some(m => m.name === "OOM") ? ["if it goes on", `memory ends at step ${count(at.at)}`] : null;
 }
 
 function pins(data, track, node, at) {

@@ -77,6 +77,18 @@ def for_what(seen, **bytes_of):
     seen.categories_are({name.replace("_", " "): (size, size) for name, size in bytes_of.items()}, 0)
 
 
+def only_grows(seen, most):
+    """What loads is a fact: its bytes, since when in the run, and a rate at which they are made in less time than that takes."""
+    seconds, host = seen.report["duration_s"], max(p["host_bytes"] for p in phases(seen.done).values())
+    seen.claim(r"^ +grows +(FIGURE)   \w+   more of the heap stays, made by (PLACE) [\w.<>]+(?: and (\d+) more sites? at the same pace)?: (FIGURE), "
+               r"(FIGURE) more each second, \w+,", (1, host), lambda place: "np." in places.source(place) or "numpy" in places.source(place),
+               lambda sites: int(sites) < 10, (1, host), (host / seconds / 10, 1e15), what="what only loads on the host", section="GROWS", count=(0, 1))
+    seen.claim(r"^ +grows +(FIGURE)   \w+   more of npu:0 stays, made by (PLACE) Tensor.__init__(?: and (\d+) more sites? at the same pace)?: (FIGURE) since "
+               r"(?:the start|second ([\d.]+)), (FIGURE) more each second, \w+,", (1, most), lambda place: "aclrtMallocAlign32" in places.source(place),
+               lambda sites: int(sites) < 10, (1, most), lambda since: float(since) < seconds, (most / seconds / 10, 1e15), what="what only loads", section="GROWS",
+               count=(0, 1))
+
+
 def case_every_figure_of_the_screen():
     done = scenario("main.py")
     seen, account, (said,), phase = audit.Audit(done), done.account, done.account["ooms"], phases(done)
@@ -95,6 +107,7 @@ def case_every_figure_of_the_screen():
                lambda count: count in "23", makes, what="no leak", count=(0, 1))
     seen.claim(r"^  no leak +what grew \((PLACE) Tensor.__init__, (FIGURE)\) did so while ", makes,
                (1, said["allocated_bytes"]), what="no leak", count=(0, 1))
+    only_grows(seen, said["allocated_bytes"])
     seen.by_phase("npu:0", {line_of("main.py", text): size for text, size in (
         ("training_model = qwen.Model(", phase["t2"]["device_bytes"]), ("training_model.train(", account["trained_peak"]),
         ("= training_model.to_numpy(", phase["t3"]["device_bytes"]), ("inference_model = qwen.Model(", phase["t4"]["device_bytes"]),
@@ -118,6 +131,7 @@ def case_every_figure_of_the_fix():
     for_what(seen, parameters=phases(done)["t4"]["device_bytes"], kv_cache=account["cache_bytes"],
              unknown=account["activations_bytes"] + account["head_bytes"])
     peak, blocks = max(alive(next(iter(done.run.events().values()))))
+    only_grows(seen, peak)
     seen.claim(r"^ +(FIGURE) +100.0 %  (\d+) blocks  Tensor.__init__ ", peak, blocks, what="who has it", section="LARGEST OWNERS of npu")
     seen.finish()
 

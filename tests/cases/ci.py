@@ -87,9 +87,11 @@ def case_report_has_failures_and_causes(form):
         mt.equal((status, err), (0, ""))
         page = json.loads(mt.execute([mt.MEMTRACE, "report", "--json", battery(kind)], env=mt.clean_env()).out)
         ooms = sum(len(d["ooms"]) for d in page["devices"])
-        mt.equal([row[0] for row in rows if row[0] != "nearly full"], ["out of memory"] * ooms + [v["kind"] for v in page["verdicts"]])
+        mt.equal([row[0] for row in rows if row[0] != "nearly full"], ["out of memory"] * ooms + [v["kind"] for v in page["verdicts"] + page["facts"]])
         for verdict in page["verdicts"]:
             mt.check(any(verdict["evidence"] in row[1] and verdict["advice"] in row[1] and row[4] for row in rows), rows)
+        for fact in page["facts"]:
+            mt.check(any(fact["evidence"] in row[1] and not row[4] for row in rows), rows)
 
 
 @mt.variants(*FORMATS)

@@ -111,6 +111,8 @@ class Audit(Host, Devices):
                 self.take(line, row, 2, lambda text: int(text) < len(growing), "how many grow")
         self.claim(r"^nothing failed: the heap of (\d+) rose to its end, by (FIGURE) in the second half", lambda text: int(text) in kept.process,
                    (0.1 * kept.host.peak_bytes, kept.host.peak_bytes), what="the heap that rose", count=(0, 1))
+        self.claim(r"^nothing failed: (?:the heap|mapped memory) of (\d+) was seen too briefly to say whether it grows$", lambda text: int(text) in kept.process,
+                   what="whose memory was seen too briefly", count=(0, 1))
 
     def processes(self):
         return len(self.done.books.process)

@@ -27,7 +27,7 @@ class Line:
 def join(text):
     """The screen's lines; what was wrapped is one line again, with the figures of a verdict before its evidence."""
     lines, section = [], ""
-    indents = {"WHY": 21, "FOR WHAT": 12, "SIZES": 12, "WHAT TO DO": 4, "NOT KNOWN": 11}
+    indents = {"WHY": 21, "GROWS": 21, "FOR WHAT": 12, "SIZES": 12, "WHAT TO DO": 4, "NOT KNOWN": 11}
     for raw in text.splitlines():
         head = re.match(r"(?:LARGEST OWNERS of \S+|[A-Z][A-Z ]*[A-Z]\b|[GN]PU \d+ [A-Z ]+[A-Z]|memtrace report|more:)", raw)
         section = head[0] if head else section
@@ -37,7 +37,7 @@ def join(text):
         if not head and raw.strip() and (alive or indent and raw.startswith(" " * indent)):
             lines[-1].text += " " + raw.strip()
             continue
-        held = re.match(r"(  \d .{17})(.*?) +(%s)   (high|medium|low)$" % FIGURE, raw) if section == "WHY" else None
+        held = re.match(r"(  [\d ] .{17})(.*?) +(%s)   (high|medium|low)$" % FIGURE, raw) if section in ("WHY", "GROWS") else None
         lines.append(Line("%s%s   %s   %s" % (held[1], held[3], held[4], held[2]) if held else raw, section))
     count = sum(len(NUMBER.findall(line.text)) for line in lines)
     mt.equal(count, len(NUMBER.findall(text)), "numbers on the screen, wrapped or not")

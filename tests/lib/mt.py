@@ -237,6 +237,13 @@ def check_shares(screen):
         check(not share or float(share[0]) <= 100, "a share above 100 %%: %s" % screen[max(0, found.start() - 200):found.end()])
 
 
+def check_healthy(path, screen):
+    """Nothing is said not to grow where a kind of memory did: agree.py."""
+    if "nothing goes on growing" in screen:
+        import agree  # which needs all of this
+        agree.check_nothing(path, screen)
+
+
 class Trace:
     def __init__(self, path):
         self.path = path
@@ -293,6 +300,7 @@ class Trace:
         if command == "report" and "--json" not in options:
             options = ["--all", *options]
         done = execute([MEMTRACE, command, *options, self.path], timeout=timeout)
+        check_healthy(self.path, done.out)
         if command in ("report", "peak", "leaks", "live", "frag", "timeline", "whatif"):
             check_shares(done.out)
         return done
@@ -302,6 +310,7 @@ class Trace:
         size = {"COLUMNS": columns and str(columns), "LINES": rows and str(rows)}
         done = execute([MEMTRACE, "report", *options, self.path], env=clean_env(**size))
         check(done.status == 0, "the report failed: %s" % done)
+        check_healthy(self.path, done.out)
         check_shares(done.out)
         return done.out
 

@@ -178,6 +178,15 @@ uint64_t findings_bytes(const struct findings *f, enum model_kind kind, uint32_t
 	return bytes;
 }
 
+const struct track_finding *findings_track(const struct findings *f, const struct growth_place *place)
+{
+	for (size_t i = 0; i < f->track_count; i++)
+		if (f->tracks[i].place.process == place->process && f->tracks[i].place.kind == place->kind &&
+		    f->tracks[i].place.device == place->device)
+			return &f->tracks[i];
+	return NULL;
+}
+
 static bool is_same(const struct owner_finding *f, enum model_kind kind, const struct owner *o)
 {
 	return f->kind == kind && !memcmp(&f->owner->key, &o->key, sizeof(o->key));

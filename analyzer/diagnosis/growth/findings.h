@@ -46,6 +46,9 @@ void findings_fini(struct findings *f);
 /* Bytes of all owners of a kind on a device, at the track's end. */
 uint64_t findings_bytes(const struct findings *f, enum model_kind kind, uint32_t device);
 
+/* NULL: it has less than COHORTS_LEAST. */
+const struct track_finding *findings_track(const struct findings *f, const struct growth_place *place);
+
 /* The finding of the same owner (of the same query but for what is measured), of the device on which it grew most;
  * NULL: there is none. */
 const struct owner_finding *findings_find(const struct findings *f, enum model_kind kind, const struct owner *o);

@@ -315,6 +315,13 @@ void owner_growth_of_track(struct owner_growth *t, const struct timeline *timeli
 	free(table);
 }
 
+struct growth owner_growth_rise(const struct step_list *p, const struct step_track *t,
+				const struct owner_growth *judged)
+{
+	const struct growth g = timeline_growth(p, t);
+	return growth_is_steady(&g) ? g : judged->growth;
+}
+
 /* ---- owners -------------------------------------------------------------------------------------------- */
 
 static int by_track(const void *a, const void *b)

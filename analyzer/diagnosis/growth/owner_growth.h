@@ -58,6 +58,11 @@ bool owner_growth_grew_more(const struct owner_growth *a, const struct owner_gro
 /* Of one site by itself: it goes on growing. */
 bool owner_growth_goes_on(const struct timeline *timeline, const struct selection *v, const struct model_site *site);
 
+/* How a track that goes on growing rises, as it is shown: by the low points of its steps where these rise steadily,
+ * else as it was judged. `judged` is of that track. */
+struct growth owner_growth_rise(const struct step_list *p, const struct step_track *t,
+				const struct owner_growth *judged);
+
 double owner_growth_per_second(const struct owner_growth *t);
 double owner_growth_acceleration_per_s2(const struct owner_growth *t);
 

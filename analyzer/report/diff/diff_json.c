@@ -1,6 +1,7 @@
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/diff/diff.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define DEFAULT_JSON_ROWS 1000
@@ -21,15 +22,15 @@ static json_t *json_item(const struct diff *d, const struct item *i)
 		json_object_set_new(o, key,
 				    !i->has[side] ? json_null()
 				    : i->seconds  ? json_real(i->value[side])
-						  : json_integer((json_int_t)i->value[side]));
+						  : json_integer(llround(i->value[side])));
 	}
 	json_object_set_new(o, i->section == SITES ? "site" : "name", json_text(i->name));
 	json_object_set_new(o, i->section == SITES ? "kind" : "figure", json_text(i->figure));
 	json_object_set_new(o, i->seconds ? "change_s" : "change_bytes",
-			    i->seconds ? json_real(diff_change(i)) : json_integer((json_int_t)diff_change(i)));
+			    i->seconds ? json_real(diff_change(i)) : json_integer(llround(diff_change(i))));
 	for (int side = 0; side < 2 && diff_is_end(i); side++)
 		json_object_set_new(o, side ? "after_min_bytes" : "before_min_bytes",
-				    i->has[side] ? json_integer((json_int_t)(i->value[side] - i->doubt[side]))
+				    i->has[side] ? json_integer(llround(i->value[side] - i->doubt[side]))
 						 : json_null());
 	json_object_set_new(o, "change_percent",
 			    i->has[0] && i->has[1] && i->value[0] > 0 ? json_real(100 * diff_change(i) / i->value[0])

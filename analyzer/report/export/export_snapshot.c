@@ -13,6 +13,7 @@
 #include "analyzer/report/export/export.h"
 #include "analyzer/report/export/pickle.h"
 
+#include "analyzer/analysis/open.h"
 #include "analyzer/model/pool_layout.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
@@ -447,13 +448,8 @@ static int run_to_peak(struct snapshot *s, const struct process *p)
 	q.keep_blocks = true;
 	q.on_event = note_event;
 	q.arg = s;
-	q.on_progress = output_progress;
 	forget(s);
-	int e = reader_open_again(&s->reader, v->reader);
-	if (e == 0)
-		e = model_run(&s->model, s->reader, &q);
-	output_progress_end();
-	return e;
+	return selection_run_again(v, &s->reader, &s->model, &q);
 }
 
 /* ---- writing: frames ------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 #include "analyzer/report/json/json_devices.h"
 
+#include "analyzer/diagnosis/diagnosis.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/util/output.h"
 
@@ -66,17 +67,13 @@ static json_t *json_ledger_processes(const struct device_ledger *l)
 	return list;
 }
 
-static json_t *json_ledger_at(const struct selection *v, const struct model_device *d, const struct model_moment *at,
+static json_t *json_ledger_at(struct diagnosis *x, const struct model_device *d, const struct model_moment *at,
 			      json_t **processes)
 {
-	struct device_ledger l;
-	json_t *o = NULL;
-	if (!device_ledger_make(&l, v->model, v->reader, v->samples, v->stacks, d, at))
-		o = json_ledger(&l);
+	const struct device_ledger *l = diagnosis_ledger(x, d, at);
 	if (processes)
-		*processes = json_ledger_processes(&l);
-	device_ledger_fini(&l);
-	return o;
+		*processes = l ? json_ledger_processes(l) : json_array();
+	return l ? json_ledger(l) : NULL;
 }
 
 /* ---- step and phase -------------------------------------------------------------------------------------- */
@@ -84,6 +81,7 @@ static json_t *json_ledger_at(const struct selection *v, const struct model_devi
 struct context {
 	const struct selection *selection;
 	const struct timeline *timeline;
+	struct diagnosis *diagnosis;
 };
 
 /* The number of the step at that moment: of joined ones by their share of time. */
@@ -185,7 +183,7 @@ static json_t *json_oom(const struct context *c, const struct model_device *d, c
 	json_object_set_new(o, "step", json_devices_step(c->timeline, oom, &step) ? json_bytes(step) : json_null());
 	json_object_set_new(o, "phase", json_phase(c, oom));
 	json_object_set_new(o, "verdict", json_null());
-	json_object_set_new(o, "ledger", json_ledger_at(v, d, &oom->at, NULL));
+	json_object_set_new(o, "ledger", json_ledger_at(c->diagnosis, d, &oom->at, NULL));
 	json_object_set_new(o, "refusals", json_refusals(v, oom, p));
 	json_object_set_new(o, "stack", json_event_stack(v, p, oom->node, oom->node2));
 	return o;
@@ -242,7 +240,6 @@ static json_t *json_pool(const struct model_device *d, const struct model_moment
 
 static json_t *json_device(const struct context *c, const struct model_device *d)
 {
-	const struct selection *v = c->selection;
 	const struct model_totals *t = &d->layer[LAYER_MEMORY];
 	const struct model_moment *at = device_ledger_moment(d, NULL);
 	json_t *o = json_object(), *processes = NULL;
@@ -262,7 +259,7 @@ static json_t *json_device(const struct context *c, const struct model_device *d
 	json_object_set_new(o, "missed_frees", json_bytes(t->missed_frees));
 	json_object_set_new(o, "unknown_frees", json_bytes(t->unknown_frees));
 	json_object_set_new(o, "pool", json_pool(d, at));
-	json_object_set_new(o, "ledger", json_ledger_at(v, d, at, &processes));
+	json_object_set_new(o, "ledger", json_ledger_at(c->diagnosis, d, at, &processes));
 	json_object_set_new(o, "processes", processes);
 	json_object_set_new(o, "num_ooms", json_bytes(d->ooms));
 	json_object_set_new(o, "retries", json_bytes(d->retries));
@@ -271,9 +268,9 @@ static json_t *json_device(const struct context *c, const struct model_device *d
 	return o;
 }
 
-json_t *json_devices(const struct selection *v, const struct timeline *timeline)
+json_t *json_devices(const struct selection *v, const struct timeline *timeline, struct diagnosis *x)
 {
-	const struct context c = { v, timeline };
+	const struct context c = { v, timeline, x };
 	json_t *list = json_array();
 	for (unsigned i = 0; i < model_devices(v->model); i++)
 		if (selection_has_device(v, i))

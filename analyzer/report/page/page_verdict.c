@@ -263,6 +263,8 @@ static void print_others(FILE *f, const struct report *r)
 			row(f, output_format("no %s", verdict_title(v->ruled_out[i].kind)), v->ruled_out[i].evidence);
 			shown++;
 		}
+	for (size_t i = 0; i < v->fact_count; i++)
+		row(f, output_format("%s", verdict_title(v->facts[i].kind)), v->facts[i].evidence);
 	for (size_t i = 0; i < v->unknown_count; i++)
 		row(f, strdup("not known"), v->unknown[i].evidence);
 	fputs("</dl>\n", f);

@@ -1,4 +1,5 @@
 #include "analyzer/report/screen/check_screen.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/model/model.h"
 #include "analyzer/model/selection/selection.h"
 #include "analyzer/reader/samples.h"
@@ -162,11 +163,9 @@ static int check(struct reader *r, struct findings *f, const struct options *o)
 {
 	struct model *m;
 	struct model_query q = MODEL_QUERY_ALL;
-	q.on_progress = output_progress;
 	int e = check_samples(r);
 	if (!e)
-		e = model_run(&m, r, &q);
-	output_progress_end();
+		e = open_pass(r, &m, &q);
 	if (e)
 		return e;
 	if (f->json)

@@ -82,7 +82,7 @@ unsigned report_print_other_owners(const struct report *r, unsigned room);
 unsigned report_print_ooms(const struct report *r, unsigned room);
 unsigned report_print_ledger(const struct report *r, unsigned room);
 unsigned report_print_devices(const struct report *r);
-unsigned report_print_device_times(const struct selection *v);
+unsigned report_print_device_times(const struct report *r);
 
 /* "GPU 0": a device as process `p` numbers it; NULL = as the first process that uses it. Allocated. */
 char *report_device_title(const struct selection *v, const struct model_device *d, const struct process *p);
@@ -102,13 +102,14 @@ char *report_command(const struct process *p, int columns);
 
 /* report_growth.c: steps, phases, growth. Prints nothing if nothing grows. */
 unsigned report_print_growth(const struct report *r);
-void report_json_timeline(json_t *o, const struct selection *v, const struct timeline *timeline);
+void report_json_timeline(json_t *o, const struct selection *v, const struct analysis *a);
 
 /* report_verdicts.c. Whether something failed, was killed, or a verdict holds. */
 bool report_is_trouble(const struct report *r);
 /* The device on which something is wrong; NULL = nothing is, or only on the host. */
 const struct evidence_device *report_device(const struct report *r);
 unsigned report_print_causes(const struct report *r, unsigned room);
+unsigned report_print_facts(const struct report *r, unsigned room); /* growth that accuses nobody */
 unsigned report_print_alive(const struct report *r, unsigned room);
 
 /* The device, or host, that the screen is about: where the failure or the first cause is, else the device with the most

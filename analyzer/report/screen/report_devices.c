@@ -442,14 +442,8 @@ unsigned report_print_ledger(const struct report *r, unsigned room)
 	const struct selection *v = r->selection;
 	const struct model_device *d = subject_of(v);
 	const struct model_oom *o = d ? worst_oom(d) : NULL;
-	struct device_ledger l;
-	unsigned lines = 0;
-	if (!d)
-		return 0;
-	if (!device_ledger_make(&l, v->model, v->reader, v->samples, v->stacks, d, o ? &o->at : &d->peak))
-		lines = print_ledger(r, &l, o, room);
-	device_ledger_fini(&l);
-	return lines;
+	const struct device_ledger *l = d ? diagnosis_ledger(r->analysis.diagnosis, d, o ? &o->at : &d->peak) : NULL;
+	return l ? print_ledger(r, l, o, room) : 0;
 }
 
 /* ---- all devices ----------------------------------------------------------------------------------------- */
@@ -571,8 +565,9 @@ static void print_times(struct table *t, struct time_row *rows, unsigned count)
 	table_print(t);
 }
 
-unsigned report_print_device_times(const struct selection *v)
+unsigned report_print_device_times(const struct report *r)
 {
+	const struct selection *v = r->selection;
 	const struct model_device *d = subject_of(v);
 	unsigned rows = 0;
 	if (!d)
@@ -588,10 +583,8 @@ unsigned report_print_device_times(const struct selection *v)
 		{ "most", RIGHT, false },
 	};
 	struct time_row list[ROWS];
-	struct device_ledger l;
-	(void)device_ledger_make(&l, v->model, v->reader, v->samples, v->stacks, d, o ? &o->at : &d->peak);
-	rows = fill_times(v, d, &l, list);
-	device_ledger_fini(&l);
+	const struct device_ledger *l = diagnosis_ledger(r->analysis.diagnosis, d, o ? &o->at : &d->peak);
+	rows = l ? fill_times(v, d, l, list) : 0;
 	print_times(table_new(columns, 4, 0), list, rows);
 	free(title);
 	free(head);

@@ -73,15 +73,20 @@ static json_t *json_forecast(const struct forecast *f)
 	return o;
 }
 
-static json_t *json_growth(const struct selection *v, const struct timeline *timeline, const struct step_list *steps)
+/* Of what does not go on growing nothing is foretold. */
+static json_t *json_growth(const struct selection *v, const struct analysis *a, const struct step_list *steps)
 {
 	json_t *o = json_object();
 	char name[64];
 	for (size_t k = 0; k < steps->track_count; k++) {
 		const struct step_track *t = &steps->tracks[k];
-		struct growth g = timeline_growth(steps, t);
+		const struct growth_place place = { steps->process->id, (enum model_kind)t->kind, t->device };
+		const struct track_finding *found = findings_track(&a->diagnosis->findings, &place);
+		const bool goes_on = found && outlook_goes_on(found->growth.outlook);
+		struct growth g = goes_on ? owner_growth_rise(steps, t, &found->growth) : timeline_growth(steps, t);
 		double limit;
-		struct forecast f = owner_growth_forecast(timeline, v, steps, t, &g, &limit);
+		struct forecast f = owner_growth_forecast(a->timeline, v, steps, t, &g, &limit);
+		f = goes_on ? f : forecast_never;
 		json_t *track = json_object();
 		json_object_set_new(track, "kind", json_string(growth_name(g.kind)));
 		json_object_set_new(track, "certainty", json_string(certainty_name(g.certainty)));
@@ -109,7 +114,7 @@ static json_t *json_rare(const struct step_list *steps)
 	return o;
 }
 
-static json_t *json_steps(const struct selection *v, const struct timeline *timeline, const struct step_list *steps)
+static json_t *json_steps(const struct selection *v, const struct analysis *a, const struct step_list *steps)
 {
 	if (!steps)
 		return json_null();
@@ -125,7 +130,7 @@ static json_t *json_steps(const struct selection *v, const struct timeline *time
 	json_object_set_new(o, "rare", json_rare(steps));
 	json_object_set_new(o, "low_bytes", json_points(v, steps, step_low, SIZE_MAX));
 	json_object_set_new(o, "high_bytes", json_points(v, steps, step_high, SIZE_MAX));
-	json_object_set_new(o, "growth", json_growth(v, timeline, steps));
+	json_object_set_new(o, "growth", json_growth(v, a, steps));
 	json_object_set_new(o, "list_every", json_bytes(every));
 	json_object_set_new(o, "list", list);
 	return o;
@@ -189,15 +194,15 @@ static json_t *json_phase(const struct selection *v, const struct phase *p)
 	return o;
 }
 
-void report_json_timeline(json_t *o, const struct selection *v, const struct timeline *timeline)
+void report_json_timeline(json_t *o, const struct selection *v, const struct analysis *a)
 {
 	json_t *list = json_array();
-	const struct phases *phases = timeline_phases(timeline);
+	const struct phases *phases = timeline_phases(a->timeline);
 	for (size_t i = 0; i < phases_count(phases); i++)
 		if (selection_has(v, phases_get(phases, i)->process))
 			json_array_append_new(list, json_phase(v, phases_get(phases, i)));
 	json_object_set_new(o, "phases", list);
-	json_object_set_new(o, "steps", json_steps(v, timeline, timeline_main(timeline, v)));
+	json_object_set_new(o, "steps", json_steps(v, a, timeline_main(a->timeline, v)));
 }
 
 /* ---- screen: growth ------------------------------------------------------------------------------------ */
@@ -262,8 +267,7 @@ static struct grown find_grown(const struct timeline *timeline, const struct dia
 		if (found->growth.outlook != OUTLOOK_LEAKS || !t || is_ruled_out(x, t->device) ||
 		    (t->kind == MODEL_DEVICE && has_pool(steps, t->device)))
 			continue;
-		struct grown g = { .list = steps, .track = t, .growth = timeline_growth(steps, t) };
-		g.growth = growth_is_steady(&g.growth) ? g.growth : found->growth.growth;
+		struct grown g = { .list = steps, .track = t, .growth = owner_growth_rise(steps, t, &found->growth) };
 		const double part = found->growth.growth.bytes / (double)found->bytes;
 		weigh(&g, part);
 		if (part > LEAST_PART && (g.rank > best.rank || (g.rank == best.rank && g.weight > best.weight)))
@@ -377,8 +381,9 @@ static unsigned print_forecast(const struct selection *v, const struct timeline 
 	if (at_ns <= model_end_ns(v->model))
 		return 0; /* it went on beyond that: what grew had stopped */
 	char *when = forecast_text(f.x, f.low, f.high);
-	unsigned lines = print_fact("forecast", output_format("memory ends at %s %s, %s", stepped ? "step" : "second",
-							      when ? when : "", DURATION((uint64_t)at_ns)));
+	unsigned lines = print_fact("forecast", output_format("if it goes on, memory ends at %s %s, %s",
+							      stepped ? "step" : "second", when ? when : "",
+							      DURATION((uint64_t)at_ns)));
 	free(when);
 	return lines;
 }

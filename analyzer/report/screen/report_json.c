@@ -260,11 +260,11 @@ json_t *report_json(const struct report *r)
 	json_t *system = json_system(r->analysis.host);
 	set_managed(json_object_get(system, "ledger"), r);
 	json_object_set_new(o, "system", system);
-	json_t *devices = json_devices(v, r->analysis.timeline);
+	json_t *devices = json_devices(v, r->analysis.timeline, r->analysis.diagnosis);
 	set_oom_verdicts(devices, r->analysis.diagnosis);
 	json_object_set_new(o, "devices", devices);
 	json_object_set_new(o, "nearly_full", report_json_full(r));
-	report_json_timeline(o, v, r->analysis.timeline);
+	report_json_timeline(o, v, &r->analysis);
 	set_why(o, r->analysis.diagnosis);
 	json_object_set_new(o, "losses", json_losses(r));
 	set_sites(o, r);

@@ -155,12 +155,11 @@ static void print_failures(const json_t *devices)
 	}
 }
 
-static void print_why(const json_t *root)
+static void print_verdicts(const char *title, const char *first, const json_t *verdicts)
 {
-	static const char *const heads[] = { "cause", "of", "bytes", "certainty", "evidence", NULL };
-	const json_t *verdicts = json_object_get(root, "verdicts"), *out = json_object_get(root, "ruled_out");
+	const char *const heads[] = { first, "of", "bytes", "certainty", "evidence", NULL };
 	if (json_array_size(verdicts)) {
-		print_title("Why");
+		print_title(title);
 		print_heads(heads, "llrll");
 	}
 	for (size_t i = 0; i < json_array_size(verdicts); i++) {
@@ -173,6 +172,13 @@ static void print_why(const json_t *root)
 		print_cell(text_of(v, "evidence"));
 		print("\n");
 	}
+}
+
+static void print_why(const json_t *root)
+{
+	const json_t *out = json_object_get(root, "ruled_out");
+	print_verdicts("Why", "cause", json_object_get(root, "verdicts"));
+	print_verdicts("Grows", "how", json_object_get(root, "facts"));
 	for (size_t i = 0; i < json_array_size(out); i++) {
 		const char *kind = text_of(json_array_get(out, i), "kind");
 		if (i && !strcmp(kind, text_of(json_array_get(out, i - 1), "kind"))) /* of another device */

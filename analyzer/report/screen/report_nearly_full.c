@@ -26,16 +26,14 @@ static double part_of(const struct nearly_full *f)
 }
 
 /* With all that others have, where the driver said how much was free; else what the traced ones have. */
-static struct nearly_full full_device(const struct selection *v, const struct model_device *d)
+static struct nearly_full full_device(const struct report *r, const struct model_device *d)
 {
 	struct nearly_full f = { d, d->name, d->layer[LAYER_MEMORY].peak_bytes, d->total_bytes, d->peak.ns };
-	struct device_ledger l;
-	if (!device_ledger_make(&l, v->model, v->reader, v->samples, v->stacks, d, &d->peak) &&
-	    l.total != MODEL_UNKNOWN && l.free <= l.total) {
-		f.total = l.total;
-		f.used = l.total - l.free > f.used ? l.total - l.free : f.used;
+	const struct device_ledger *l = diagnosis_ledger(r->analysis.diagnosis, d, &d->peak);
+	if (l && l->total != MODEL_UNKNOWN && l->free <= l->total) {
+		f.total = l->total;
+		f.used = l->total - l->free > f.used ? l->total - l->free : f.used;
 	}
-	device_ledger_fini(&l);
 	return f;
 }
 
@@ -68,7 +66,7 @@ static struct full_list find(const struct report *r)
 	struct full_list l = { calloc(model_devices(v->model) + 2ul, sizeof(*l.items)), 0 };
 	for (unsigned i = 0; l.items && !model_ooms(v->model) && i < model_devices(v->model); i++)
 		if (selection_has_device(v, i) && model_device(v->model, i)->layer[LAYER_MEMORY].peak_bytes)
-			add(&l, full_device(v, model_device(v->model, i)));
+			add(&l, full_device(r, model_device(v->model, i)));
 	if (l.items && r->analysis.host && host_facts(r->analysis.host)->sampled)
 		add_host(&l, host_facts(r->analysis.host));
 	if (l.count)

@@ -625,7 +625,7 @@ static unsigned devices(const struct report *r, unsigned room)
 static unsigned times(const struct report *r, unsigned room)
 {
 	(void)room;
-	return report_print_device_times(r->selection);
+	return report_print_device_times(r);
 }
 static unsigned growth(const struct report *r, unsigned room)
 {
@@ -678,6 +678,7 @@ static const struct part {
 	{ failures, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
 	{ report_print_headline, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
 	{ report_print_causes, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
+	{ report_print_facts, { { 0, 0, 0 }, { 84, 84, 84 } }, { 0, 0 } },
 	{ report_print_advice, { { ALWAYS, ALWAYS, ALWAYS }, { 0, 0, 0 } }, { 0, 0 } },
 	{ full, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
 	{ report_print_ledger, { { 88, 90, 20 }, { 88, 90, 20 } }, { 4, 0 } },

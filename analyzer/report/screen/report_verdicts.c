@@ -27,12 +27,15 @@ static void print_heading(const char *text, const char *rest)
 
 /* ---- WHY ----------------------------------------------------------------------------------------------- */
 
+/* `number`: of a verdict; 0 = a fact. */
 static unsigned print_held(const struct verdict *v, unsigned number)
 {
 	char *figures = output_format("%10s   %s", BYTES(v->bytes), certainty_name(verdict_certainty(v->confidence)));
+	char *count = number ? output_format("%u", number) : strdup(" ");
 	int first = output_width() - KIND_COLUMNS - FIGURE_COLUMNS;
-	print("%s  %u %-*s%s", output_begin(STYLE_BAD), number, KIND_COLUMNS - 4, verdict_title(v->kind),
-	      output_end(STYLE_BAD));
+	print("%s  %s %-*s%s", number ? output_begin(STYLE_BAD) : "", count ? count : "", KIND_COLUMNS - 4,
+	      verdict_title(v->kind), number ? output_end(STYLE_BAD) : "");
+	free(count);
 	unsigned lines = output_wrapped(v->evidence, KIND_COLUMNS, EVIDENCE_LINES, first, figures);
 	free(figures);
 	return lines;
@@ -91,6 +94,24 @@ static unsigned print_all_ruled_out(const struct verdicts *v, const struct evide
 	return lines;
 }
 
+static unsigned print_titles(const char *heading)
+{
+	char *titles = output_format("%*s   certainty", output_width() - (int)strlen(heading) - 12, "bytes");
+	print_heading(heading, titles ? titles : "");
+	free(titles);
+	return 2;
+}
+
+unsigned report_print_facts(const struct report *r, unsigned room)
+{
+	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
+	unsigned lines = 0;
+	(void)room;
+	for (size_t i = 0; i < v->fact_count; i++)
+		lines += (i ? 0 : print_titles("GROWS")) + print_held(&v->facts[i], 0);
+	return lines;
+}
+
 unsigned report_print_causes(const struct report *r, unsigned room)
 {
 	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
@@ -99,10 +120,7 @@ unsigned report_print_causes(const struct report *r, unsigned room)
 	(void)room;
 	if (!report_is_trouble(r))
 		return 0;
-	char *titles = output_format("%*s   certainty", output_width() - (int)sizeof("WHY") + 1 - 12, "bytes");
-	print_heading("WHY", titles ? titles : "");
-	free(titles);
-	unsigned lines = 2;
+	unsigned lines = print_titles("WHY");
 	if (!v->held_count) {
 		print("  unclear: no rule explains it\n");
 		lines++;

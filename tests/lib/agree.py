@@ -1,0 +1,201 @@
+"""What commands say of one trace's growth agrees: report and its JSON, Markdown and findings for CI, leaks, live, the page, diff with itself, peak
+--fit, and what a report that finds nothing may not overlook.
+
+The truth is not asked here (strangers.py), but one judgement for all: the same owners, bytes, rates, certainty and forecasts.
+"""
+import json
+import os
+import re
+
+import browser
+import mt
+
+ENV = {"COLUMNS": "400"}
+GROWS = ("leak", "grows", "backlog")
+OUTLOOKS = {"leak": "leaks", "grows": "grows", "backlog": "backlog"}
+PART = 0.1  # of a kind's peak: more of it over the second half is not "nothing"
+LEAST = 8 << 20  # a rise by less is in no headline
+FALL = 0.05  # of the run: in which a program frees all as it ends
+CLOSE = 1e-6
+
+
+def ask(path, command, *options):
+    done = mt.execute([mt.MEMTRACE, command, *options, path], env=mt.clean_env(**ENV))
+    mt.check(done.status in (0, 1), "%s: %s" % (command, done))
+    return done.out
+
+
+def asked(path, command, *options):
+    return json.loads(ask(path, command, *options, "--json"))
+
+
+def plain(text):
+    """Without line breaks, and without what Markdown and CI put before signs."""
+    return " ".join(re.sub(r"\\(?=[^A-Za-z0-9\s])", "", text).split())
+
+
+def near(a, b, name):
+    mt.check((a is None) == (b is None) and (a is None or abs(a - b) <= CLOSE * max(abs(a), abs(b))), "%s: %s and %s" % (name, a, b))
+
+
+def claims(report):
+    """What is said to grow."""
+    return [c for c in report["verdicts"] + report["facts"] if c["kind"] in GROWS]
+
+
+# ---- each command ----------------------------------------------------------------------------------------------------
+
+
+def check_texts(path, report):
+    """Every claim stands word by word in the full screen, in Markdown, and in what CI gets."""
+    texts = {"the screen": plain(ask(path, "report", "--all")), "Markdown": plain(ask(path, "report", "--format", "markdown"))}
+    for one in claims(report):
+        for name, text in texts.items():
+            mt.check(plain(one["evidence"]) in text, "%s is not in %s: %s" % (one["evidence"], name, text[:3000]))
+    said = [r["message"]["text"] for r in json.loads(ask(path, "report", "--format", "sarif"))["runs"][0]["results"]]
+    for one in claims(report):
+        mt.check(any(plain(one["evidence"]) in plain(s) for s in said), "CI is not told of %s: %s" % (one["evidence"], said))
+
+
+def check_headline(path, report):
+    """It says healthy only where nothing is said to grow anywhere, and names what a claim names."""
+    head = plain(ask(path, "report").split("\nHOST MEMORY")[0])
+    said = claims(report)
+    if "nothing goes on growing" in head:
+        mt.equal(said, [], "claims beside a headline that has none: %s" % head)
+        check_nothing(path, head)
+    if "only grew" in head or "keeps more and more" in head or "falls behind" in head:
+        mt.check(any(place_of(one) in head for one in said) or not said, "the headline names another: %s, %s" % (head, said))
+
+
+def place_of(claim):
+    """list.py:4 of "list.py:4 <module>"."""
+    return claim["sites"][0].split(" ")[0] if claim["sites"] else ""
+
+
+def name_of(site):
+    """What report calls it: its label, or the first frame of the program's own, Python before the rest."""
+    frames = site["stack"]
+    return ["%s:%s" % (os.path.basename(f["file"] or ""), f["line"]) for f in frames]
+
+
+def check_leaks(path, report):
+    """Each claim is a row of leaks, with its outlook, certainty and bytes; and no row of leaks leaks that report does not know."""
+    leaks = asked(path, "leaks", "--by", "site")
+    rows = [s for s in leaks["sites"] if s["outlook"] in OUTLOOKS.values() and not s["suppressed"]]
+    for one in claims(report):
+        if not one["sites"]:
+            continue
+        mine = [s for s in rows if place_of(one) in name_of(s) or any((f["function"] or "?") in one["sites"][0] for f in s["stack"])]
+        mt.check(mine, "leaks does not know %s: %s" % (one["evidence"], [(name_of(s)[:4], s["outlook"]) for s in rows]))
+        mt.check(OUTLOOKS[one["kind"]] in {s["outlook"] for s in mine}, "%s is %s in leaks" % (one["evidence"], {s["outlook"] for s in mine}))
+        most = max(mine, key=lambda s: s["grown_bytes_all"])
+        if " at the same pace" not in one["evidence"]:
+            mt.between(0.999 * most["grown_bytes_all"] - 1, one["bytes"], 1.001 * most["grown_bytes_all"] + 1, "bytes of %s" % one["evidence"])
+            mt.equal(one["certainty"], most["certainty"], "certainty of %s" % one["evidence"])
+    leaking = [s for s in rows if s["outlook"] == "leaks"]
+    if not leaking:
+        mt.equal([c for c in claims(report) if c["kind"] == "leak"], [], "leaks that leaks has not")
+    return rows
+
+
+def check_live(path, report):
+    """The rate and the forecast of the track that live names are those of report."""
+    live = json.loads(ask(path, "live", "--json").strip().splitlines()[-1])
+    steps = report["steps"]
+    found = re.match(r"(\S+(?: pool)?) (?:grows|fills|falls behind) by", live["growth"] or "")
+    if not steps or not found or live["growth_bytes_per_step"] is None or " together" in live["growth"]:
+        return
+    growth = steps["growth"].get(found.group(1))
+    if not growth:
+        return
+    near(live["growth_bytes_per_step"], growth["bytes_per_step"], "rate of %s in live and report" % found.group(1))
+    if found.group(1) == "host":
+        near(live["runs_out_at_step"], growth["runs_out_at_step"] and growth["runs_out_at_step"]["at"], "forecast in live and report")
+
+
+def check_diff(path, report):
+    """A trace is as itself; its steps grow as report says."""
+    done = mt.execute([mt.MEMTRACE, "diff", "--json", path, path], env=mt.clean_env(**ENV))
+    mt.equal(done.status, 0, "diff: %s" % done)
+    diff = json.loads(done.out)
+    for key, rows in diff.items():
+        for row in rows if isinstance(rows, list) else []:
+            for name, value in row.items() if isinstance(row, dict) else ():
+                mt.check(not name.startswith("change") or not value, "diff with itself: %s %s" % (key, row))
+    for row in diff["steps"]:
+        if row["figure"] == "growth a step" and row["before_bytes"]:
+            mt.equal(row["before_bytes"], round(report["steps"]["growth"][row["name"]]["bytes_per_step"]), "growth of %s in diff and report" % row["name"])
+
+
+def check_fit(path, report):
+    """What was needed is the peak."""
+    for one in asked(path, "peak", "--fit", "1K")["fit"]:
+        if one["device"] == "host":
+            mt.equal(one["needed_bytes"], report["host"]["peak_bytes"], "what peak --fit says was needed")
+
+
+def check_page(path, report, rows):
+    """The page holds report's JSON, and of each owner what leaks says."""
+    page = browser.page(path)
+    raw = browser.ask(page, "return { report: memtrace.data.report, growing: memtrace.data.raw.growing }")
+    for key in ("verdicts", "facts", "ruled_out"):
+        mt.equal(rounded(raw["report"][key]), rounded(report[key]), "%s of the page" % key)
+    mt.equal(rounded((raw["report"]["steps"] or {}).get("growth")), rounded((report["steps"] or {}).get("growth")), "growth of steps on the page")
+    for one in claims(report):
+        mine = [g for g in raw["growing"] if one["sites"] and place_of(one) in (g["where"] or g["name"])]
+        if mine and " at the same pace" not in one["evidence"]:
+            most = max(mine, key=lambda g: g["grown_bytes"])
+            mt.equal((most["outlook"], most["certainty"]), (OUTLOOKS[one["kind"]], one["certainty"]), "outlook of %s on the page" % one["evidence"])
+
+
+def rounded(o):
+    """The page has twelve digits of a number."""
+    if isinstance(o, dict):
+        return {key: rounded(value) for key, value in o.items()}
+    return [rounded(value) for value in o] if isinstance(o, list) else float("%.9g" % o) if isinstance(o, float) else o
+
+
+# ---- what may not be overlooked ---------------------------------------------------------------------------------------
+
+
+def rose(points):
+    """Bytes by which the low points of a series rose over its second half, if they went on to: above all that was in the first half, and in the
+    last quarter again. What is freed in the final fall was there until then."""
+    high = [p["high_bytes"] for p in points]
+    peak = max(high, default=0)
+    fall = int(len(high) * (1 - FALL))
+    end = max((i for i, h in enumerate(high) if i >= fall and h >= 0.9 * max(high[fall:])), default=0)
+    low = [p["low_bytes"] for p in points[:end + 1]]
+    if len(low) < 16:
+        return 0, peak
+    # of a stretch the least, so that what comes and goes within it does not count
+    stretch = max(len(low) // 16, 1)
+    parts = [min(low[i:i + stretch]) for i in range(0, len(low) - stretch + 1, stretch)]
+    half, quarter = max(parts[:len(parts) // 2]), max(parts[:3 * len(parts) // 4])
+    return (max(parts[-1] - half, 0) if parts[-1] - quarter > PART * peak / 4 else 0), peak
+
+
+def check_nothing(path, said):
+    """Where a report says that nothing goes on growing, no kind of memory rose by more than a tenth of its peak over the second half, and went on."""
+    for series in asked(path, "timeline")["series"]:
+        if series["kind"] not in ("heap", "pinned", "device", "pool"):
+            continue  # address space is not memory
+        more, peak = rose(series["points"])
+        mt.check(more <= max(PART * peak, LEAST), "%s says nothing goes on growing, and %s %s of %s rose by %d of %d bytes over its second half" %
+                 (path, series["kind"], series["device"] or "", series["name"], more, peak))
+
+
+# ---- all ---------------------------------------------------------------------------------------------------------------
+
+
+def check_all(path, page=True):
+    report = asked(path, "report")
+    check_texts(path, report)
+    check_headline(path, report)
+    rows = check_leaks(path, report)
+    check_live(path, report)
+    check_diff(path, report)
+    check_fit(path, report)
+    if page:
+        check_page(path, report, rows)
