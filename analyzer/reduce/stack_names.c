@@ -8,6 +8,7 @@
 #include "analyzer/symbols/python_frames.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/vec.h"
+#include "format/fnv.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,17 +48,9 @@ void stack_names_free(struct stack_names *n)
 	free(n);
 }
 
-/* FNV-1a, of 64 bits. */
-static uint64_t hash_text(uint64_t hash, const char *text, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3ull;
-	return hash;
-}
-
 static uint64_t hash_word(uint64_t hash, const char *text, size_t count)
 {
-	return hash_text(hash_text(hash, text, count), "\n", 1);
+	return mt_fnv(mt_fnv(hash, text, count), "\n", 1);
 }
 
 /* "libc.so" of "/lib/x86_64-linux-gnu/libc.so.6": versions differ between machines. */
@@ -109,7 +102,7 @@ static struct named *find(struct stack_names *n, uint32_t id)
 		return &n->list[n->of[merged] - 1];
 	if (vec_reserve(n->list, n->room, n->count + 1) < 0)
 		return NULL;
-	struct hashes h = { .with = 0xcbf29ce484222325ull, .without = 0xcbf29ce484222325ull };
+	struct hashes h = { .with = MT_FNV_START, .without = MT_FNV_START };
 	for (struct stack_walk w = { .next = merged }; stack_step_shown(n->stacks, &w, 0);)
 		add_frame(&h, w.frame);
 	struct named *s = &n->list[n->count++];

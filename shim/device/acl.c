@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/fnv.h"
 #include "format/output_name.h"
 #include "shim/base/environ.h"
 #include "shim/base/libc.h"
@@ -419,11 +420,7 @@ static struct {
 
 static uint64_t hash_name(const char *s)
 {
-	uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
-
-	while (*s)
-		h = (h ^ (uint8_t)*s++) * 0x100000001b3ull;
-	return h | 1;
+	return mt_fnv_text(MT_FNV_START, s) | 1;
 }
 
 static uint64_t range_bytes(void *p)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "format/fnv.h"
 #include "shim/base/config.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
@@ -35,11 +36,7 @@ void mt_map_tables(struct mt_tables *t)
 
 static uint64_t hash_name(const char *s)
 {
-	uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
-
-	while (*s)
-		h = (h ^ (uint8_t)*s++) * 0x100000001b3ull;
-	return h | 1;
+	return mt_fnv_text(MT_FNV_START, s) | 1;
 }
 
 /* Under the lock. */

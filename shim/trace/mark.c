@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "format/fnv.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/state.h"
@@ -36,11 +37,7 @@ static size_t text_bytes(const char *text)
 
 static uint64_t hash_text(const char *text, size_t bytes)
 {
-	uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a, with its upper bits stirred */
-
-	for (size_t i = 0; i < bytes; i++)
-		h = (h ^ (uint8_t)text[i]) * 0x100000001b3ull;
-	return (h ^ h >> 29) * 0xbf58476d1ce4e5b9ull;
+	return mt_fnv_stir(mt_fnv(MT_FNV_START, text, bytes));
 }
 
 /* Its id, or 0 and *free is where it would go. There is always a free slot. */

@@ -6,6 +6,7 @@
 #include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
+#include "format/fnv.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -248,15 +249,13 @@ static void take_system(struct diff *d, int side)
 
 static uint64_t mix_text(uint64_t h, const char *text)
 {
-	for (; text && *text; text++)
-		h = (h ^ (unsigned char)*text) * 0x100000001b3ull;
-	return (h ^ 0xff) * 0x100000001b3ull;
+	return mt_fnv(mt_fnv_text(h, text), "\xff", 1);
 }
 
 /* Functions and files, no lines. */
 static uint64_t shape_of(struct stacks *s, uint32_t stack)
 {
-	uint64_t h = 0xcbf29ce484222325ull;
+	uint64_t h = MT_FNV_START;
 	for (struct stack_walk w = { .next = stack }; stack_step(s, &w);) {
 		const struct frame *f = w.frame;
 		h = mix_text(h, f->function ? f->function : "?");

@@ -17,6 +17,7 @@
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 #include "analyzer/util/vec.h"
+#include "format/fnv.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -110,12 +111,7 @@ struct profile {
 
 static uint64_t hash_bytes(const void *bytes, size_t size)
 {
-	const unsigned char *at = bytes;
-	uint64_t h = 0xcbf29ce484222325ull;
-	for (size_t i = 0; i < size; i++)
-		h = (h ^ at[i]) * 0x100000001b3ull;
-	h ^= h >> 29;
-	h *= 0xbf58476d1ce4e5b9ull;
+	const uint64_t h = mt_fnv_stir(mt_fnv(MT_FNV_START, bytes, size));
 	return h ^ h >> 32;
 }
 

@@ -13,6 +13,7 @@
 #include "analyzer/util/options.h"
 #include "analyzer/util/print.h"
 #include "analyzer/util/vec.h"
+#include "format/fnv.h"
 #include "format/version.h"
 
 #include <stdlib.h>
@@ -38,14 +39,12 @@ struct speedscope {
 
 static uint64_t hash_text(uint64_t h, const char *text)
 {
-	for (; text && *text; text++)
-		h = (h ^ (unsigned char)*text) * 0x100000001b3u;
-	return (h ^ h >> 29) * 0xbf58476d1ce4e5b9u;
+	return mt_fnv_stir(mt_fnv_text(h, text));
 }
 
 static uint64_t hash_place(const struct place *p)
 {
-	return hash_text(hash_text(p->line + 0xcbf29ce484222325u, p->name), p->file);
+	return hash_text(hash_text(p->line + MT_FNV_START, p->name), p->file);
 }
 
 static uint64_t hash_of_place(const void *places, uint32_t number)

@@ -2,6 +2,7 @@
 #include "analyzer/analysis/open.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
+#include "format/fnv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,13 +56,12 @@ struct path {
 
 static uint64_t look_of(struct stacks *s, uint32_t stack, unsigned flags)
 {
-	uint64_t hash = 14695981039346656037u; /* FNV-1a over what is printed */
+	uint64_t hash = MT_FNV_START; /* over what is printed */
 	for (struct stack_walk w = { .next = stack }; stack_step_shown(s, &w, flags);) {
 		const struct frame *f = w.frame;
 		uint64_t words[] = { (uint64_t)(uintptr_t)(f->function ? f->function : f->library),
 				     (uint64_t)(uintptr_t)f->file, f->function ? f->line : f->offset };
-		for (size_t i = 0; i < 3; i++)
-			hash = (hash ^ words[i]) * 1099511628211u;
+		hash = mt_fnv(hash, words, sizeof(words));
 	}
 	return hash;
 }
