@@ -186,7 +186,9 @@ static int enter(void)
 					NULL); /* its parent could not be either */
 		if (ok)
 			obey_session();
-		mt_process_set_state(!ok ? MT_STATE_OFF : mt_config.paused ? MT_STATE_PAUSED : MT_STATE_ACTIVE);
+		mt_process_set_state(!ok                                   ? MT_STATE_OFF
+				     : mt_config.paused || mt_process.held ? MT_STATE_PAUSED
+									   : MT_STATE_ACTIVE);
 		if (ok)
 			mt_recorder_start_timer();
 	}
