@@ -254,7 +254,7 @@ def case_every_key_is_felt(command):
 @mt.variants("env", "run")
 def case_every_option_of_recording_is_felt(command):
     for option in options(command):
-        if option in ("help", "no-report", "html", "undo", "for"):
+        if option in ("help", "no-report", "html", "undo", "for", "pid"):
             continue
         name, value = RECORDING[option].split("=")
         words = ["--" + option] if options(command)[option] is None else ["--%s=%s" % (option, value)]
@@ -267,6 +267,7 @@ def case_every_option_of_recording_is_felt(command):
         run("run", "--no-report", "--html", page, "true", cwd=mt.scratch())
         with open(page, encoding="utf-8") as file:
             mt.check("HOST MEMORY" in file.read(), "--html")
+        refused(run("run", "--pid", "x", cwd=mt.scratch()), "'x' is no number of a process")
     else:
         mt.check("unset LD_PRELOAD" in run("env", "--undo").out, "--undo")
         mt.check(run("env", "--for", "torchrun").out.startswith("torchrun --no-python"), "--for")
