@@ -1,4 +1,4 @@
-/* See analyzer/attach/arch.h. Layouts from the kernel's asm/sigcontext.h, asm/ucontext.h, arch/x86/kernel/signal_64.c. */
+/* See analyzer/attach/arch.h. Layouts: the kernel's asm/sigcontext.h, asm/ucontext.h, arch/x86/kernel/signal_64.c. */
 #ifndef MT_ATTACH_ARCH_X86_64_H
 #define MT_ATTACH_ARCH_X86_64_H
 
@@ -189,7 +189,8 @@ static inline bool arch_call(pid_t tid, int memory, const struct arch_thread *t,
 	state[24] = 0x80;
 	state[25] = 0x1f;
 	ptrace(PTRACE_SETREGSET, tid, NT_X86_XSTATE, &fresh);
-	/* what a fault raises is seen by the tracer; setuid() of another thread waits for 33 with a lock of the loader */
+	/* what a fault raises is seen by the tracer; setuid() of another thread waits for 33, with a lock of the
+	 * loader */
 	for (const int *s = (const int[]){ 4, 5, 7, 8, 11, 33, 0 }; *s; s++)
 		blocked &= ~(1ull << (*s - 1));
 	blocked |= t->mask;

@@ -4,8 +4,8 @@
 
 #include "analyzer/attach/target.h"
 
-/* Makes one of the target's threads call function(argument, second), with `bytes` of `passed` (NULL = none) on its stack
- * and their address in place of `argument`. They are read back when it has returned. The thread is as it was before then.
+/* Makes one of the target's threads call function(argument, second), with `bytes` of `passed` on its stack and their
+ * address as `argument`. They are read back when it has returned. The thread is as it was before then.
  *
  * Only that thread is stopped, at a place that is safe (place.h); threads are tried for some seconds until one is. If
  * this process ends at any moment, the target goes on: the call returns by itself.

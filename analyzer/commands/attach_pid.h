@@ -7,8 +7,8 @@
 /* The number, or 0: `word` is a path, or no number. */
 int pid_of(const char *word);
 
-/* Attaches to that process, with the settings of the environment (MEMTRACE_*), and sets *dir to its trace, to be freed by
- * the caller. 0, or an error; the program is as it was then. */
+/* Attaches to that process, with the settings of the environment (MEMTRACE_*), and sets *dir to its trace, which the
+ * caller frees. 0, or an error; the program is as it was then. */
 int attach_pid(int pid, char **dir);
 
 /* As trace_of_pid(), but a process that is not recorded is attached to, which is said on stderr; *attached says so. */

@@ -7,8 +7,8 @@
 /* In which modules to look; never in the shim. */
 enum mt_where {
 	MT_BEFORE, /* those before the shim in the loader's order */
-	/* those after the shim in the loader's order, as of the program's start: like RTLD_NEXT. All, if the shim was loaded
-	 * later */
+	/* those after the shim in the loader's order, as of the program's start: like RTLD_NEXT. All, if the shim was
+	 * loaded later */
 	MT_NEXT,
 	MT_NAMED,  /* the one whose file or soname is `which` */
 	MT_PREFIX, /* those whose file's name begins with `which` */

@@ -1,9 +1,8 @@
 /*
  * dlsym. RTLD_NEXT and RTLD_DEFAULT are relative to the caller, whom the C library knows by its return address: the real
  * function must be jumped to, with the registers and the stack as they were. Only names that begin like those of a hook table
- * ("cu", "ac", "ha") are looked at first, or all where libraries that come later must be
- * met (mt_dlsym_waits); for them the wrapper is returned if
- * mt_dlsym_find has one.
+ * ("cu", "ac", "ha") are looked at first, or all where libraries that come later must be met (mt_dlsym_waits); for them
+ * the wrapper is returned if mt_dlsym_find has one.
  */
 #include "shim/arch/jump.h"
 
