@@ -117,6 +117,7 @@ def case_commands_are_listed(*words):
         mt.check(re.search(r"^  %s +\w.{10}" % command, done.out, re.M), "%s is not listed: %s" % (command, done.out))
     mt.check("memtrace run -- PROGRAM" in done.out and "memtrace help COMMAND" in done.out, done.out)
     mt.check(len(done.out.splitlines()) <= 24, "more than a screen")
+    mt.equal([line for line in done.out.splitlines() if len(line) > 80], [], "lines over 80 columns")
 
 
 def case_help_of_a_command():
