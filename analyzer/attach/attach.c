@@ -23,7 +23,7 @@ static int failed(const struct target *t, const char *why)
 {
 	char name[32];
 	snprintf(name, sizeof(name), "%d", (int)t->pid);
-	return error_set(MT_ERUN, name, ERROR_NO_OFFSET, "%s", why);
+	return error_set(MT_EATTACH, name, ERROR_NO_OFFSET, "%s", why);
 }
 
 bool attach_is_loaded(pid_t pid)
@@ -188,7 +188,7 @@ static int load(struct target *t, const char *library)
 		return e;
 	const char *name = strrchr(path, '/');
 	snprintf(waits, sizeof(waits), "%.*s" MT_ATTACH_WAITS "%s", (int)(name - path), path, name + 1);
-	e = inject_call(t, at, waits, strlen(waits) + 1, flags);
+	e = inject_call(t, at, waits, strlen(waits) + 1, flags, true);
 	if (!e)
 		e = target_ranges(t);
 	if (!e && !attach_is_loaded(t->pid))
@@ -215,7 +215,7 @@ static int call(struct target *t, struct mt_attach *a, enum mt_attach_step step)
 	a->bytes = sizeof(*a);
 	a->step = step;
 	a->result = MT_ATTACH_NONE;
-	int e = inject_call(t, at, a, sizeof(*a), 0);
+	int e = inject_call(t, at, a, sizeof(*a), 0, false);
 	if (e || a->result == MT_ATTACH_DONE)
 		return e;
 	return failed(t, a->result == MT_ATTACH_NO_TRACE ? "can't make a trace directory there: name another with -o"

@@ -19,8 +19,8 @@
 #define LOOK_FOR     (15 * SECOND) /* for a safe place */
 #define STOP_WITHIN  (SECOND / 2)  /* a thread in an uninterruptible call does not */
 #define CALL_WITHIN  (30 * SECOND)
+#define LOCK_WITHIN  (2 * SECOND) /* the loader's, which another thread took at the last moment */
 #define MOST_THREADS 4096
-#define MOST_LOOKS   2000
 
 enum { EVENT_STOP = 128 }; /* PTRACE_EVENT_STOP */
 
@@ -149,80 +149,8 @@ static int failed(const struct target *t, const char *why)
 {
 	char name[32];
 	snprintf(name, sizeof(name), "%d", (int)t->pid);
-	return error_set(MT_ERUN, name, ERROR_NO_OFFSET, "%s", why);
+	return error_set(MT_EATTACH, name, ERROR_NO_OFFSET, "%s", why);
 }
-
-static int follow(const struct target *t, pid_t tid, const struct arch_thread *thread, uint64_t top)
-{
-	uint64_t until = ticks_mono_ns() + CALL_WITHIN;
-	int status, request = PTRACE_SYSCALL;
-	unsigned long signal = 0;
-	for (unsigned stops = 0;; stops++) {
-		if (stops == 40)
-			step(4);
-		if (ptrace(request, tid, NULL, signal))
-			return failed(t, "has ended while it was attached to");
-		request = PTRACE_SYSCALL;
-		signal = 0;
-		if (!next_stop(tid, until, &status)) {
-			/* interrupted, it can be let go: the call returns by itself */
-			if (!ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) &&
-			    next_stop(tid, ticks_mono_ns() + SECOND, &status))
-				ptrace(PTRACE_DETACH, tid, NULL, 0);
-			return failed(t, "does not come back from loading the library; it is left to itself");
-		}
-		if (is_syscall_stop(status) && arch_has_returned(tid, top)) {
-			step(5);
-			return come_back(tid, thread) ? 0 : failed(t, "has ended while it was attached to");
-		}
-		if (is_group_stop(status))
-			request = PTRACE_LISTEN; /* stopped by a signal: it stays so */
-		else if (!is_syscall_stop(status) && !(status >> 16)) {
-			if (is_fault(WSTOPSIG(status))) {
-				come_back(tid, thread);
-				return failed(t, "could not load the library: the attempt failed, and was undone");
-			}
-			signal = (unsigned long)WSTOPSIG(status);
-		}
-	}
-}
-
-static int call_in(struct target *t, pid_t tid, const struct arch_thread *thread, uint64_t function, void *passed,
-		   size_t bytes, uint64_t second)
-{
-	uint64_t at = (thread->sp - ARCH_RED_ZONE - bytes) & ~63ull, arguments[2] = { at, second }, restorer = 0;
-	uint8_t *text = NULL;
-	/* the C library's sigreturn */
-	for (size_t i = 0; i < t->range_count && !restorer; i++) {
-		const struct target_range *r = &t->ranges[i];
-		if (r->prot[2] != 'x' || r->start < t->libc.base || r->end > t->libc.end)
-			continue;
-		size_t size = r->end - r->start;
-		text = malloc(size);
-		uint8_t *found = text && target_read(t, r->start, text, size)
-					 ? memmem(text, size, ARCH_RESTORER, ARCH_RESTORER_BYTES)
-					 : NULL;
-		restorer = found ? r->start + (uint64_t)(found - text) : 0;
-		free(text);
-	}
-	if (!restorer || pwrite(t->memory, passed, bytes, (off_t)at) != (ssize_t)bytes ||
-	    (step(2), !arch_call(tid, t->memory, thread, at, restorer, function, arguments))) {
-		leave(tid, thread);
-		return failed(t, "its memory can't be written to");
-	}
-	step(3);
-	int e = follow(t, tid, thread, at);
-	if (!e && !target_read(t, at, passed, bytes))
-		e = failed(t, "has ended while it was attached to");
-	return e;
-}
-
-/* ---- which thread ---- */
-
-struct candidate {
-	pid_t tid;
-	int rank;
-};
 
 /* Those that wait without an end come first: nothing of them is delayed. */
 static int rank_of(pid_t pid, pid_t tid)
@@ -247,6 +175,95 @@ static int rank_of(pid_t pid, pid_t tid)
 #endif
 	return 1;
 }
+
+/* It waits for the loader's lock: dlopen has done nothing yet. Whoever has that may wait for what this thread has. */
+static bool waits_for_loader(const struct target *t, pid_t tid)
+{
+	return rank_of(t->pid, tid) == 0 && target_loader_is_busy(t);
+}
+
+static int follow(const struct target *t, pid_t tid, const struct arch_thread *thread, uint64_t top, bool loads)
+{
+	uint64_t begin = ticks_mono_ns(), until = begin + (loads ? LOCK_WITHIN : CALL_WITHIN);
+	int status, request = PTRACE_SYSCALL;
+	unsigned long signal = 0;
+	for (unsigned stops = 0;; stops++) {
+		if (stops == 40)
+			step(4);
+		if (request && ptrace(request, tid, NULL, signal))
+			return failed(t, "has ended while it was attached to");
+		request = PTRACE_SYSCALL;
+		signal = 0;
+		if (!next_stop(tid, until, &status)) {
+			bool waits = loads && waits_for_loader(t, tid);
+			if (!waits && until < begin + CALL_WITHIN) { /* a slow disk */
+				until = begin + CALL_WITHIN;
+				request = 0;
+				continue;
+			}
+			if (waits && !ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) &&
+			    next_stop(tid, ticks_mono_ns() + SECOND, &status) && is_event_stop(status)) {
+				come_back(tid, thread);
+				return failed(t, "was just loading a library: try again");
+			}
+			/* interrupted, it can be let go: the call returns by itself */
+			if (!ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) &&
+			    next_stop(tid, ticks_mono_ns() + SECOND, &status))
+				ptrace(PTRACE_DETACH, tid, NULL, 0);
+			return failed(t, "does not come back from loading the library; it is left to itself");
+		}
+		if (is_syscall_stop(status) && arch_has_returned(tid, top)) {
+			step(5);
+			return come_back(tid, thread) ? 0 : failed(t, "has ended while it was attached to");
+		}
+		if (is_group_stop(status))
+			request = PTRACE_LISTEN; /* stopped by a signal: it stays so */
+		else if (!is_syscall_stop(status) && !(status >> 16)) {
+			if (is_fault(WSTOPSIG(status))) {
+				come_back(tid, thread);
+				return failed(t, "could not load the library: the attempt failed, and was undone");
+			}
+			signal = (unsigned long)WSTOPSIG(status);
+		}
+	}
+}
+
+static int call_in(struct target *t, pid_t tid, const struct arch_thread *thread, uint64_t function, void *passed,
+		   size_t bytes, uint64_t second, bool loads)
+{
+	uint64_t at = (thread->sp - ARCH_RED_ZONE - bytes) & ~63ull, arguments[2] = { at, second }, restorer = 0;
+	uint8_t *text = NULL;
+	/* the C library's sigreturn */
+	for (size_t i = 0; i < t->range_count && !restorer; i++) {
+		const struct target_range *r = &t->ranges[i];
+		if (r->prot[2] != 'x' || r->start < t->libc.base || r->end > t->libc.end)
+			continue;
+		size_t size = r->end - r->start;
+		text = malloc(size);
+		uint8_t *found = text && target_read(t, r->start, text, size)
+					 ? memmem(text, size, ARCH_RESTORER, ARCH_RESTORER_BYTES)
+					 : NULL;
+		restorer = found ? r->start + (uint64_t)(found - text) : 0;
+		free(text);
+	}
+	if (!restorer || pwrite(t->memory, passed, bytes, (off_t)at) != (ssize_t)bytes ||
+	    (step(2), !arch_call(tid, t->memory, thread, at, restorer, function, arguments))) {
+		leave(tid, thread);
+		return failed(t, "its memory can't be written to");
+	}
+	step(3);
+	int e = follow(t, tid, thread, at, loads);
+	if (!e && !target_read(t, at, passed, bytes))
+		e = failed(t, "has ended while it was attached to");
+	return e;
+}
+
+/* ---- which thread ---- */
+
+struct candidate {
+	pid_t tid;
+	int rank;
+};
 
 static int by_rank(const void *a, const void *b)
 {
@@ -281,20 +298,23 @@ static void let_stray_go(void)
 }
 
 static int look_for_place(struct target *t, struct place *p, uint64_t function, void *passed, size_t bytes,
-			  uint64_t second)
+			  uint64_t second, bool loads)
 {
 	static struct candidate threads[MOST_THREADS];
 	static struct arch_thread thread;
 	uint64_t until = ticks_mono_ns() + LOOK_FOR;
 	const char *why = "does not stop";
 	char text[200];
-	unsigned looks = 0;
-	for (unsigned round = 0; ticks_mono_ns() < until && looks < MOST_LOOKS; round++) {
+	for (long round = 0; ticks_mono_ns() < until; round++) {
 		size_t n = threads_of(t->pid, threads);
 		let_stray_go();
 		if (!n)
 			return failed(t, "has ended");
-		for (size_t i = 0; i < n && i < 16 && looks < MOST_LOOKS; i++, looks++) {
+		if (target_loader_is_busy(t)) {
+			why = PLACE_LOADER_IS_BUSY;
+			n = 0;
+		}
+		for (size_t i = 0; i < n && i < 16; i++) {
 			bool group;
 			if (!stop(threads[i].tid, &thread, &group)) {
 				if (group)
@@ -303,11 +323,11 @@ static int look_for_place(struct target *t, struct place *p, uint64_t function, 
 			}
 			const char *not_here = place_is_unsafe(p, threads[i].tid, &thread);
 			if (!not_here)
-				return call_in(t, threads[i].tid, &thread, function, passed, bytes, second);
+				return call_in(t, threads[i].tid, &thread, function, passed, bytes, second, loads);
 			why = not_here;
 			leave(threads[i].tid, &thread);
 		}
-		nap(1000000 + (long)(ticks_mono_ns() % 3000000));
+		nap((round < 128 ? 1 + round / 8 : 16) * 1000000 + (long)(ticks_mono_ns() % 3000000));
 		if (round % 64 == 63)
 			target_ranges(t);
 	}
@@ -316,13 +336,13 @@ static int look_for_place(struct target *t, struct place *p, uint64_t function, 
 	return failed(t, text);
 }
 
-int inject_call(struct target *t, uint64_t function, void *passed, size_t bytes, uint64_t second)
+int inject_call(struct target *t, uint64_t function, void *passed, size_t bytes, uint64_t second, bool loads)
 {
 	struct place *p = place_new(t);
 	if (!p)
 		return failed(t, "its stacks can't be read");
 	clock_runs(true);
-	int e = look_for_place(t, p, function, passed, bytes, second);
+	int e = look_for_place(t, p, function, passed, bytes, second, loads);
 	clock_runs(false);
 	place_free(p);
 	return e;

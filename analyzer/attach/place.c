@@ -5,11 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define LEAST_STACK (192u << 10) /* free: the structures that are passed, dlopen, the library's start */
 #define MOST_STACK  (1ull << 30) /* of a thread */
+
+#ifndef PTRACE_GET_RSEQ_CONFIGURATION
+#define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
+#endif
 
 struct place {
 	struct target *target;
@@ -221,6 +226,7 @@ static bool may_wait_in(long call)
 		SYS_pselect6,
 		SYS_epoll_pwait,
 		SYS_nanosleep,
+		SYS_restart_syscall, /* the rest of a wait that was interrupted */
 		SYS_clock_nanosleep,
 		SYS_futex,
 		SYS_accept,
@@ -325,6 +331,23 @@ static const char *stack_is_unsafe(const struct target *t, const struct arch_thr
 	return room < LEAST_STACK ? "with too little stack left" : NULL;
 }
 
+/* A restartable sequence is code that the kernel begins anew where its thread was disturbed: it would not see that. */
+static bool is_in_sequence(const struct target *t, pid_t tid, uint64_t pc)
+{
+	struct {
+		uint64_t area;
+		uint32_t size, signature, flags, pad;
+	} registered = { 0 };
+	struct {
+		uint32_t version, flags;
+		uint64_t start, bytes, abort;
+	} sequence;
+	uint64_t at = 0;
+	return ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(registered), &registered) > 0 && registered.area &&
+	       target_read(t, registered.area + 8, &at, sizeof(at)) && at &&
+	       target_read(t, at, &sequence, sizeof(sequence)) && pc - sequence.start < sequence.bytes;
+}
+
 const char *place_is_unsafe(struct place *p, pid_t tid, const struct arch_thread *thread)
 {
 	const struct target *t = p->target;
@@ -340,12 +363,16 @@ const char *place_is_unsafe(struct place *p, pid_t tid, const struct arch_thread
 		target_ranges(p->target); /* a library came since */
 		report(p);
 	}
+	if (is_in_sequence(t, tid, thread->pc))
+		return "in a restartable sequence";
 	if (t->own_malloc && thread->call < 0)
 		return "in a program that has its own malloc";
-	dwfl_getthread_frames(p->dwfl, tid, frame, &w);
+	int ended = dwfl_getthread_frames(p->dwfl, tid, frame, &w);
 	if (w.why)
 		return w.why;
 	if (!w.frames)
 		return "on a stack that can't be read";
-	return NULL;
+	if (ended < 0 && w.inside)
+		return "in the C library, from where its stack can't be read";
+	return target_loader_is_busy(t) ? PLACE_LOADER_IS_BUSY : NULL;
 }

@@ -14,6 +14,8 @@ struct place;
 struct place *place_new(struct target *t);
 void place_free(struct place *p);
 
+#define PLACE_LOADER_IS_BUSY "beside one that waits while it loads a library"
+
 /* NULL: it may call here. Else why not. `tid` is stopped by us. */
 const char *place_is_unsafe(struct place *p, pid_t tid, const struct arch_thread *thread);
 

@@ -2,6 +2,7 @@
 #include "analyzer/attach/arch.h"
 #include "analyzer/util/error.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,12 +22,12 @@ static int no(const struct target *t, const char *format, const char *detail)
 	char name[32], why[400];
 	snprintf(name, sizeof(name), "%d", (int)t->pid);
 	snprintf(why, sizeof(why), format, detail);
-	return error_set(MT_ERUN, name, ERROR_NO_OFFSET, "%s", why);
+	return error_set(MT_EATTACH, name, ERROR_NO_OFFSET, "%s", why);
 }
 
 static FILE *open_proc(const struct target *t, const char *file)
 {
-	char path[64];
+	char path[96];
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)t->pid, file);
 	return fopen(path, "re");
 }
@@ -119,7 +120,7 @@ int target_ranges(struct target *t)
 	t->ranges = NULL;
 	t->range_count = 0;
 	if (!f)
-		return error_errno(MT_ERUN, t->program, ERROR_NO_OFFSET);
+		return error_errno(MT_EATTACH, t->program, ERROR_NO_OFFSET);
 	while (getline(&line, &size, f) > 0) {
 		struct target_range r = { 0 };
 		int at = 0;
@@ -282,6 +283,74 @@ const struct target_symbol *target_symbol(const struct target_module *m, uint64_
 		if (at < m->symbols[i].end)
 			return &m->symbols[i];
 	return NULL;
+}
+
+/* ---- the loader's lock ---- */
+
+/* A mutex as glibc has it, of the kind that one thread may take more than once: the loader's are. */
+struct target_mutex {
+	int32_t lock;
+	uint32_t count;
+	int32_t owner; /* as the target numbers its threads */
+	uint32_t users;
+	int32_t kind;
+	int32_t spins;
+	uint64_t previous, next;
+};
+
+enum { MOST_LOADER_DATA = 65536, RECURSIVE = 1 };
+
+/* The thread that has that number in its own namespace, which is the last one that its status names. */
+static bool find_thread(const struct target *t, int32_t number, char tid[24])
+{
+	char path[80], value[200];
+	bool found = false;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
+	DIR *d = opendir(path);
+	for (struct dirent *e; d && !found && (e = readdir(d)) != NULL;) {
+		snprintf(tid, 24, "%.20s", e->d_name);
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)t->pid, tid);
+		field(path, "NSpid", value, sizeof(value));
+		const char *last = strrchr(value, '\t');
+		found = *value && strtol(last ? last + 1 : value, NULL, 10) == number;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static bool waits(const struct target *t, const char *tid)
+{
+	char file[64], text[16] = "";
+	snprintf(file, sizeof(file), "task/%s/syscall", tid);
+	FILE *f = open_proc(t, file);
+	bool known = f && fgets(text, sizeof(text), f);
+	if (f)
+		fclose(f);
+	return known && strncmp(text, "running", 7) != 0;
+}
+
+static bool is_held(const struct target *t, const struct target_mutex *m)
+{
+	char tid[24];
+	return (m->lock == 1 || m->lock == 2) && m->count > 0 && m->count < 1000 && m->owner > 0 && m->users == 1 &&
+	       m->kind == RECURSIVE && !m->spins && !m->previous && !m->next && find_thread(t, m->owner, tid) &&
+	       waits(t, tid);
+}
+
+bool target_loader_is_busy(const struct target *t)
+{
+	static uint64_t data[MOST_LOADER_DATA / sizeof(uint64_t)];
+	const struct target_symbol *s = NULL;
+	for (size_t i = 0; i < t->loader.count && !s; i++)
+		s = strcmp(t->loader.symbols[i].name, "_rtld_global") ? NULL : &t->loader.symbols[i];
+	size_t bytes = s ? s->end - s->start : 0;
+	if (!bytes || bytes > sizeof(data) || s->start % sizeof(uint64_t) || !target_read(t, s->start, data, bytes))
+		return false;
+	for (size_t at = 0; at + sizeof(struct target_mutex) <= bytes; at += sizeof(uint64_t))
+		if (is_held(t, (const struct target_mutex *)(const void *)((const char *)data + at)))
+			return true;
+	return false;
 }
 
 /* ---- what it is ---- */

@@ -55,6 +55,10 @@ void target_module_free(struct target_module *m);
 uint64_t target_function(const struct target_module *m, const char *name);
 const struct target_symbol *target_symbol(const struct target_module *m, uint64_t at);
 
+/* Whether a thread that has the loader's lock, which dlopen would wait for, waits for something itself: perhaps for
+ * what the thread has that is to call dlopen. Seen in the loader's data; where they are not recognized: no. */
+bool target_loader_is_busy(const struct target *t);
+
 bool target_read(const struct target *t, uint64_t at, void *to, size_t bytes);
 
 #endif

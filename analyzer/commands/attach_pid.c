@@ -88,7 +88,7 @@ static int in_child(int pid, struct answer *answer)
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	if (got != sizeof(*answer))
-		return error_set(MT_ERUN, NULL, ERROR_NO_OFFSET, "attaching was interrupted; the program goes on");
+		return error_set(MT_EATTACH, NULL, ERROR_NO_OFFSET, "attaching was interrupted; the program goes on");
 	return answer->e ? error_set(answer->error.code, answer->error.file, answer->error.offset, "%s",
 				     answer->error.why)
 			 : 0;

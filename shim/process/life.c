@@ -120,10 +120,10 @@ static int enter_image(void)
 }
 
 /*
- * When memory was copied. The handler that runs before the fork is early: after it fork() waits for the allocator's lock,
- * and runs handlers of the program where we came late. What other threads, or those handlers, free until the copy is free
- * in the child. So the newest event that was written by then is the last one of the inheritance. It is found in the copy
- * itself: an event of a free is written before the block is given back.
+ * When memory was copied. The handler that runs before the fork is early: after it fork() waits for the allocator's
+ * lock, and runs handlers of the program where we came late. What other threads, or those handlers, free until the copy
+ * is free in the child. So the newest event that was written by then is the last one of the inheritance. It is found in
+ * the copy itself: an event of a free is written before the block is given back.
  */
 static uint64_t copied_at(uint64_t before_fork)
 {

@@ -88,6 +88,46 @@ def case_what_comes_later():
     mt.check(any(p["command"][0].endswith("sh") for p in trace.report["processes"]), trace.report["processes"])
 
 
+def case_loader_is_at_work():
+    """A thread loads a library that waits for a lock of the only other thread: if that one waited for the loader now, both would for ever."""
+    constructor = """#include <pthread.h>
+#include <stdlib.h>
+__attribute__((constructor)) static void init(void) {
+	pthread_mutex_t *lock = (void *)strtoul(getenv("LOCK"), NULL, 16);
+	pthread_mutex_lock(lock); pthread_mutex_unlock(lock);
+}
+"""
+    program = """#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *load(void *path) { return dlopen(path, RTLD_NOW); }
+int main(int n, char **a) {
+	char text[32];
+	pthread_t loader;
+	void *got = NULL;
+	snprintf(text, sizeof(text), "%p", (void *)&lock);
+	setenv("LOCK", text, 1);
+	pthread_mutex_lock(&lock);
+	pthread_create(&loader, NULL, load, a[n - 1]);
+	usleep(200000);
+	puts("ready");
+	fflush(stdout);
+	for (volatile long i = 0, until = time(NULL) + 3; time(NULL) < until;) i++;
+	pthread_mutex_unlock(&lock);
+	pthread_join(loader, &got);
+	puts(got ? "loaded" : "not loaded");
+	sleep(1);
+}
+"""
+    library = built("slow.so", constructor, "-shared", "-fPIC")
+    target = attaching.Target([built("loads", program, "-ldl", "-lpthread"), library]).start()
+    mt.equal(target.end(), ("loaded\n", "", 0))
+
+
 def refuses(target, text, pid=None, status=3):
     before = attaching.state(target.pid)
     done = target.memtrace("start", str(pid or target.pid))
