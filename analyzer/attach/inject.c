@@ -308,7 +308,7 @@ static int look_for_place(struct target *t, struct place *p, uint64_t function, 
 	for (long round = 0; ticks_mono_ns() < until; round++) {
 		size_t n = threads_of(t->pid, threads);
 		let_stray_go();
-		if (!n)
+		if (!n || target_has_ended(t))
 			return failed(t, "has ended");
 		if (target_loader_is_busy(t)) {
 			why = PLACE_LOADER_IS_BUSY;

@@ -1,4 +1,5 @@
 #include "analyzer/attach/place.h"
+#include "analyzer/util/ticks.h"
 
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #define LEAST_STACK (192u << 10) /* free: the structures that are passed, dlopen, the library's start */
+#define REST_AFTER  2000000000u  /* ns */
 #define MOST_STACK  (1ull << 30) /* of a thread */
 
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
@@ -19,6 +21,7 @@
 struct place {
 	struct target *target;
 	Dwfl *dwfl;
+	uint64_t since;
 };
 
 /* ---- libdw's view of the target: files as the target finds them ---- */
@@ -68,6 +71,7 @@ struct place *place_new(struct target *t)
 	struct place *p = calloc(1, sizeof(*p));
 	if (p && (p->dwfl = dwfl_begin(&callbacks)) != NULL) {
 		p->target = t;
+		p->since = ticks_mono_ns();
 		report(p);
 		if (dwfl_linux_proc_attach(p->dwfl, t->pid, true) == 0)
 			return p;
@@ -226,7 +230,6 @@ static bool may_wait_in(long call)
 		SYS_pselect6,
 		SYS_epoll_pwait,
 		SYS_nanosleep,
-		SYS_restart_syscall, /* the rest of a wait that was interrupted */
 		SYS_clock_nanosleep,
 		SYS_futex,
 		SYS_accept,
@@ -357,7 +360,9 @@ const char *place_is_unsafe(struct place *p, pid_t tid, const struct arch_thread
 		return why;
 	if ((thread->mask >> 31 & 3) == 3) /* only the C library blocks its own signals */
 		return "in fork, or where a thread begins or ends";
-	if (thread->call >= 0 && !may_wait_in(thread->call))
+	/* The rest of a wait that a look interrupted: if we were killed, it would end with EINTR. Others come first. */
+	if (thread->call == SYS_restart_syscall ? ticks_mono_ns() - p->since < REST_AFTER
+						: thread->call >= 0 && !may_wait_in(thread->call))
 		return "in a system call";
 	if (!target_range(t, thread->pc)) {
 		target_ranges(p->target); /* a library came since */

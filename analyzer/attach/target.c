@@ -355,6 +355,14 @@ bool target_loader_is_busy(const struct target *t)
 
 /* ---- what it is ---- */
 
+/* Also where its parent has not asked for it yet. */
+bool target_has_ended(const struct target *t)
+{
+	char value[64];
+	status(t->pid, "State", value, sizeof(value));
+	return !*value || *value == 'Z' || *value == 'X';
+}
+
 static int look_at_status(struct target *t)
 {
 	char value[64], other[128];
@@ -369,7 +377,7 @@ static int look_at_status(struct target *t)
 	}
 	t->uid = (uint32_t)status_number(t->pid, "Uid");
 	t->gid = (uint32_t)status_number(t->pid, "Gid");
-	if (*value == 'Z' || *value == 'X')
+	if (target_has_ended(t))
 		return no(t, "has ended%s", "");
 	if (tracer) {
 		char name[64];

@@ -42,6 +42,8 @@ struct target {
 int target_open(struct target *t, pid_t pid);
 void target_close(struct target *t);
 
+bool target_has_ended(const struct target *t);
+
 /* The mappings as they are now. */
 int target_ranges(struct target *t);
 const struct target_range *target_range(const struct target *t, uint64_t at);
