@@ -6,8 +6,10 @@
 #include "analyzer/util/print.h"
 #include "format/settings.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,16 +96,72 @@ static int in_child(int pid, struct answer *answer)
 			 : 0;
 }
 
+/* ---- processes that it had started before ---- */
+
+enum { MOST_CHILDREN = 256, NAMED_CHILDREN = 4 };
+
+struct children {
+	int pids[MOST_CHILDREN];
+	unsigned count;
+};
+
+static void add_children(const char *path, struct children *c)
+{
+	FILE *f = fopen(path, "re");
+	while (f && c->count < MOST_CHILDREN && fscanf(f, "%d", &c->pids[c->count]) == 1)
+		c->count++;
+	if (f)
+		fclose(f);
+}
+
+/* Each thread has its own. */
+static void find_children(int pid, struct children *c)
+{
+	char path[80];
+	c->count = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	DIR *d = opendir(path);
+	for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/children", pid, e->d_name);
+		if (*e->d_name != '.')
+			add_children(path, c);
+	}
+	if (d)
+		closedir(d);
+}
+
+/* A server's workers are often what somebody is after. Those that begin from now on are recorded. */
+static void name_children(const struct children *c)
+{
+	char names[NAMED_CHILDREN * 12 + 8] = "";
+	unsigned left = 0;
+	for (unsigned i = 0; i < c->count; i++) {
+		size_t at = strlen(names);
+		if (kill(c->pids[i], 0) || attach_is_loaded(c->pids[i]))
+			continue;
+		if (left++ < NAMED_CHILDREN)
+			snprintf(names + at, sizeof(names) - at, " %d", c->pids[i]);
+	}
+	if (left)
+		print_error(
+			"memtrace: %u process%s that it has started before %s not recorded; each can be attached to:%s%s\n",
+			left, left > 1 ? "es" : "", left > 1 ? "are" : "is", names, left > NAMED_CHILDREN ? " .." : "");
+}
+
 int attach_pid(int pid, char **dir)
 {
 	struct answer *answer = calloc(1, sizeof(*answer));
+	struct children before;
 	*dir = NULL;
 	if (!answer)
 		return error_memory();
 	record_unknown_variables();
+	find_children(pid, &before);
 	int e = in_child(pid, answer);
 	if (!e && !(*dir = strdup(answer->trace)))
 		e = error_memory();
+	if (!e)
+		name_children(&before);
 	free(answer);
 	return e;
 }

@@ -277,9 +277,9 @@ static int record_running(const char *word, char *dir)
 		return e;
 	snprintf(dir, SESSION_PATH, "%s", found);
 	free(found);
-	print_error("memtrace: recording process %d to %s; Ctrl-C ends that, not the process\n", pid, dir);
 	signal(SIGINT, interrupt);
 	signal(SIGTERM, interrupt);
+	print_error("memtrace: recording process %d to %s; Ctrl-C ends that, not the process\n", pid, dir);
 	while (!interrupted && (kill(pid, 0) == 0 || errno == EPERM))
 		nanosleep(&pause, NULL);
 	return interrupted ? cmd_stop(2, argv) : 0;

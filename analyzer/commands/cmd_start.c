@@ -103,15 +103,27 @@ static int switch_one(void *context, const char *name, const struct file *f)
 	return e < 0 ? e : 0;
 }
 
-static int switch_all(const char *dir, struct switching *s)
+static int switch_files(const char *dir, struct switching *s)
 {
 	struct reader *r;
 	int e = reader_open(&r, &dir, 1, READER_FORCE);
+	s->done = s->old = 0;
 	if (e)
 		return e;
 	if (reader_recording(r))
 		e = reader_files(r, switch_one, s);
 	reader_close(r);
+	return e;
+}
+
+static int switch_all(const char *dir, struct switching *s)
+{
+	int e = switch_files(dir, s);
+	/* of a process that has just ended the recorder removes raw files while we look at them */
+	for (int tries = 0; e == -MT_EIO && tries < 20; tries++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+		e = switch_files(dir, s);
+	}
 	if (!e && !s->done)
 		e = error_set(MT_EUSAGE, dir, ERROR_NO_OFFSET, "%s",
 			      s->old ? "is recorded by an older version" : "nobody is recorded there now");

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """memtrace start PID of a program that was not preloaded: it is as without, what is recorded is exact from a moment on, and after memtrace stop it is as
-before. Where it can't be, nothing of it is touched, and a line says why. tests/long/attach.py does it a hundred times each."""
+before. Where it can't be, nothing of it is touched, and a line says why. tests/long/attach_matrix.py does it a hundred times each."""
 # timeout: 400
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -126,6 +127,51 @@ int main(int n, char **a) {
     library = built("slow.so", constructor, "-shared", "-fPIC")
     target = attaching.Target([built("loads", program, "-ldl", "-lpthread"), library]).start()
     mt.equal(target.end(), ("loaded\n", "", 0))
+
+
+def case_run_pid():
+    """memtrace run --pid: until the program ends, and until Ctrl-C; then the report, and the program is as before."""
+    target = attachee("talk", 0)
+    recorder = subprocess.Popen([mt.MEMTRACE, "run", "--pid", str(target.pid), "-o", target.output], env=mt.clean_env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    mt.check("recording process %d" % target.pid in recorder.stderr.readline(), "it does not say that it records")
+    target.ask("a 100")
+    recorder.send_signal(signal.SIGINT)
+    out, err = recorder.communicate(timeout=60)
+    mt.equal((recorder.returncode, out), (0, "%s: recording stops in 1 process\n" % target.output), err)
+    mt.check("was attached to" in err and "grow" in err, err)
+    target.ask("a 10")
+    mt.check(target.ask("w").split()[0] != "libmemtrace.so", "after Ctrl-C it is hooked")
+    mt.equal(target.end(b"q\n"), WHOLE)
+    target = attachee("malloc", 0.5)
+    recorder = subprocess.Popen([mt.MEMTRACE, "run", "--pid", str(target.pid), "-o", target.output], env=mt.clean_env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    recorder.stderr.readline()
+    mt.equal(target.end(), WHOLE)
+    err = recorder.communicate(timeout=60)[1]
+    mt.equal(recorder.returncode, 0, err)
+    mt.check("was attached to" in err, err)
+
+
+def case_live_of_a_pid():
+    target = attachee("talk", 0)
+    live = subprocess.Popen([mt.MEMTRACE, "live", "--every", "1s", str(target.pid)], env=mt.clean_env(MEMTRACE_OUTPUT=target.output), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    mt.check("heap" in live.stdout.readline(), live.stderr.read() if live.poll() is not None else "no line")
+    target.ask("a 100")
+    mt.equal(target.end(b"q\n"), WHOLE)
+    out, err = live.communicate(timeout=60)
+    mt.check("attached to process %d; memtrace stop %d ends that" % (target.pid, target.pid) in err, err)
+    mt.check(re.search(r"heap \d+(\.\d+)? (KiB|MiB)", out), out)
+
+
+def case_processes_from_before_are_named():
+    """Workers that were there already are not recorded."""
+    target = attaching.Target([mt.python(), "-c", "import os, sys; child = os.fork()\nif child: print('ready', flush=True)\nsys.stdin.read(); child and os.waitpid(child, 0)"])
+    done = target.memtrace("start", str(target.pid))
+    mt.equal(done.status, 0, done)
+    mt.check("1 process that it has started before is not recorded; each can be attached to: " in done.err, done.err)
+    worker = done.err.split()[-1]
+    again = target.memtrace("start", worker)
+    mt.equal((again.status, again.err), (0, ""), again)
+    mt.equal(target.end(), ("", "", 0))
 
 
 def refuses(target, text, pid=None, status=3):

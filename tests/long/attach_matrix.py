@@ -57,7 +57,7 @@ def interpreters():
 
 def targets():
     for kind in ("malloc", "dlopen", "fork", "vector", "wait", "signals"):
-        yield "C: " + kind, lambda kind=kind: attaching.attachee(kind, 2.5), attaching.WHOLE
+        yield "C: " + kind, lambda kind=kind: attaching.attachee(kind, 1), attaching.WHOLE
     for version, path in sorted(interpreters().items()):
         yield "Python %s, idle" % version, lambda path=path: attaching.Target([path, "-c", IDLE]), ("ended\n", "", 0)
         yield "Python %s, busy" % version, lambda path=path: attaching.Target([path, "-c", BUSY]), ("ended 1000\n", "", 0)
