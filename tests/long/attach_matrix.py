@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """memtrace start PID a hundred times (ATTACHES) for each of many programs, at random moments; a third of them are stopped and attached to again.
 What each prints, its status and what it felt is as without. In how many it began to record, and how long that took, is printed as a line "# NAME: ...",
-which docs/VERIFICATION.md quotes."""
+which docs/design/attach.md quotes."""
 # serial
 # timeout: 7200
 import concurrent.futures
