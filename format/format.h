@@ -114,6 +114,14 @@ struct mt_session {
 
 enum mt_origin { MT_ORIGIN_EXEC = 1, MT_ORIGIN_FORK = 2 };
 
+/* How calls come to the hooks of a process that was not preloaded. A forked child is as its parent was. */
+enum mt_attached {
+	MT_ATTACHED_NOT = 0,     /* it was preloaded */
+	MT_ATTACHED_HOOKED = 1,  /* by rewritten relocations */
+	MT_ATTACHED_UNDONE = 2,  /* these are as they were before: recording has been stopped */
+	MT_ATTACHED_NOTHING = 3, /* they don't: the library was loaded later, and nothing could be rewritten */
+};
+
 enum mt_exit {
 	MT_EXIT_NONE = 0,   /* running, or ended without a word (killed, or the machine died) */
 	MT_EXIT_CODE = 1,   /* exit_code is the status */
@@ -184,6 +192,8 @@ struct mt_info {
 	uint64_t gap_ticks;             /* how long it was stopped in between, all in all */
 	/* atomic: requests that failed, of devices and of the host, trials not among them */
 	uint32_t device_failures, refusals;
+	uint32_t attached; /* enum mt_attached */
+	uint32_t reserved;
 };
 
 #define MT_NO_LIMIT UINT64_MAX

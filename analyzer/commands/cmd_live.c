@@ -1,4 +1,5 @@
 /* memtrace live: a running program, again and again. */
+#include "analyzer/commands/attach_pid.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/trace_of_pid.h"
 #include "analyzer/live/live_follow.h"
@@ -43,7 +44,8 @@ const struct option_spec cmd_live_spec = {
 	"memtrace live [--alert 90%] [options] [PID or DIR]",
 	"A refreshing view of a running program until it ends: memory of its processes,\n"
 	"what is left of devices, control group and machine, growth. A line every time\n"
-	"where the output is no terminal. Warns with a line and, on a terminal, a bell.",
+	"where the output is no terminal. Warns with a line and, on a terminal, a bell.\n"
+	"A PID that is not recorded is attached to (memtrace start --help).",
 	rows,
 	0,
 	"  memtrace live 4711\n"
@@ -116,6 +118,7 @@ int cmd_live(int argc, char **argv)
 	struct live_options o = { .every = LEAST_EVERY_NS };
 	struct watch w = { .live = { .options = &o.common, .show = show }, .options = &o };
 	char *owned = NULL;
+	bool attached = false;
 	int e = open_options(&cmd_live_spec, &o, argc, argv);
 	if (e)
 		return e > 0 ? 0 : e;
@@ -125,7 +128,10 @@ int cmd_live(int argc, char **argv)
 		e = o.common.ndirs == 1 ? parse_alert(&w)
 					: error_set(MT_EUSAGE, "live", ERROR_NO_OFFSET, "one program at a time");
 	if (e == 0)
-		e = trace_of_pid(o.common.dirs[0], &owned);
+		e = trace_or_attach(o.common.dirs[0], &owned, &attached);
+	if (e == 0 && attached)
+		print_error("memtrace: attached to process %s; memtrace stop %s ends that\n", o.common.dirs[0],
+			    o.common.dirs[0]);
 	if (e == 0) {
 		w.dir = owned ? owned : o.common.dirs[0];
 		signal(SIGINT, stop);

@@ -1,5 +1,6 @@
 /* memtrace run: makes the session, starts the recorder and the command, waits for both, reports. The terminal and its
  * signals stay the command's; whatever is printed comes after it has ended, on stderr. */
+#include "analyzer/commands/attach_pid.h"
 #include "analyzer/commands/cmd_symbolize.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/launch_options.h"
@@ -24,6 +25,8 @@ static const struct option_row rows[] = {
 	{ "no-report", 0, NULL, OPTION_FLAG, offsetof(struct record_options, no_report), "only record", 0 },
 	{ "html", 0, "FILE", OPTION_STRING, offsetof(struct record_options, html),
 	  "write the report there as a page, too", 0 },
+	{ "pid", 0, "PID", OPTION_STRING, offsetof(struct record_options, pid),
+	  "record this program, which runs already, until it ends or Ctrl-C", 0 },
 	OPTIONS_END,
 };
 
@@ -36,7 +39,8 @@ const struct option_spec cmd_run_spec = {
 	rows,
 	OPTIONS_NO_DIRS | OPTIONS_STOP,
 	"  memtrace run -- python train.py\n"
-	"  memtrace run --stacks sample -o /data/t -- ./server\n",
+	"  memtrace run --stacks sample -o /data/t -- ./server\n"
+	"  memtrace run --pid 4711\n",
 	"Read: docs/run.md",
 };
 
@@ -250,6 +254,49 @@ static const char *from_here(const char *path)
 	return n > 1 && !strncmp(path, cwd, n) && path[n] == '/' ? path + n + 1 : path;
 }
 
+/* ---- a program that runs ---- */
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int sig)
+{
+	interrupted = 1;
+	signal(sig, SIG_DFL);
+}
+
+/* Until it ends, or we are asked to; then it is as it was before. */
+static int record_running(const char *word, char *dir)
+{
+	struct timespec pause = { .tv_nsec = 50000000 };
+	char *found = NULL, *argv[] = { "stop", (char *)(uintptr_t)word, NULL };
+	int pid = pid_of(word), e;
+
+	if (!pid)
+		return error_set(MT_EUSAGE, "--pid", ERROR_NO_OFFSET, "'%s' is no number of a process", word);
+	if ((e = attach_pid(pid, &found)))
+		return e;
+	snprintf(dir, SESSION_PATH, "%s", found);
+	free(found);
+	signal(SIGINT, interrupt);
+	signal(SIGTERM, interrupt);
+	print_error("memtrace: recording process %d to %s; Ctrl-C ends that, not the process\n", pid, dir);
+	while (!interrupted && (kill(pid, 0) == 0 || errno == EPERM))
+		nanosleep(&pause, NULL);
+	return interrupted ? cmd_stop(2, argv) : 0;
+}
+
+static int finish(const struct record_options *o, const char *dir)
+{
+	symbolize_quietly(dir);
+	reduce_quietly(dir);
+	if (!o->no_report && report_when_quiet(dir) < 0)
+		error_print();
+	if (o->html && write_page(dir, o->html) < 0)
+		error_print();
+	print_error("memtrace: the trace is in %s\n", from_here(dir));
+	return 0;
+}
+
 int cmd_run(int argc, char **argv)
 {
 	struct record_options o = { 0 };
@@ -258,9 +305,17 @@ int cmd_run(int argc, char **argv)
 
 	if (e)
 		return e > 0 ? 0 : e;
-	if (first >= argc)
+	if (first >= argc && !o.pid)
 		return error_set(MT_EUSAGE, "run", ERROR_NO_OFFSET, "no command is given");
+	if (first < argc && o.pid)
+		return error_set(MT_EUSAGE, "run", ERROR_NO_OFFSET, "a command or --pid, not both");
 	record_unknown_variables();
+	if (o.pid) {
+		e = launch_options_apply(&o, set_variable, NULL);
+		unsetenv("LD_PRELOAD"); /* it is not for us */
+		e = e ? e : record_running(o.pid, dir);
+		return e ? e : finish(&o, dir);
+	}
 	if ((e = launch_options_apply(&o, set_variable, NULL)) || (e = preloadable(argv[first])) ||
 	    (e = session_make(dir, argv[first])))
 		return e;
@@ -273,12 +328,6 @@ int cmd_run(int argc, char **argv)
 		print_error("memtrace: %s: nothing was recorded; see --verbose\n", argv[first]);
 		return status;
 	}
-	symbolize_quietly(dir);
-	reduce_quietly(dir);
-	if (!o.no_report && report_when_quiet(dir) < 0)
-		error_print();
-	if (o.html && write_page(dir, o.html) < 0)
-		error_print();
-	print_error("memtrace: the trace is in %s\n", from_here(dir));
+	finish(&o, dir);
 	return status;
 }

@@ -14,6 +14,7 @@ struct record_options {
 	bool paused, python_allocators, reduce, verbose;
 	bool no_report;   /* of `memtrace run` alone */
 	const char *html; /* of `memtrace run` alone */
+	const char *pid;  /* of `memtrace run` alone */
 };
 
 #define RECORD_ROW(name, letter, argument, field, help) \

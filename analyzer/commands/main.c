@@ -32,7 +32,7 @@ static int help(void)
 	for (const struct option_command *c = commands; c->name; c++)
 		if (*c->help)
 			print("  %-10s %s\n", c->name, c->help);
-	print("Begin: memtrace run -- PROGRAM; more: memtrace help COMMAND, help words, --version\n");
+	print("Begin: memtrace run -- PROGRAM; more: memtrace help COMMAND|words, --version\n");
 	return 0;
 }
 

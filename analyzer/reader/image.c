@@ -255,6 +255,7 @@ static void set_facts(struct image *im)
 	p->stopped_ticks = info->stopped_ticks;
 	p->gap_ticks = info->gap_ticks;
 	p->stops = info->stops;
+	p->attached = info->attached;
 	p->fork_node = p->fork_ticks ? info->fork_node : 0;
 	p->fork_node2 = p->fork_ticks ? info->fork_node2 : 0;
 }

@@ -167,6 +167,7 @@ struct process {
 	uint64_t stopped_ticks;         /* since when it is stopped; 0 = it is on, start_ticks: it never was on */
 	uint64_t gap_ticks;             /* how long it was stopped in between, in all */
 	uint32_t stops;                 /* how often it was stopped */
+	uint32_t attached;              /* enum mt_attached */
 	uint32_t fork_node, fork_node2; /* its parent's stack at the fork; 0 = not known, or no fork */
 };
 

@@ -28,6 +28,7 @@
 	X(MT_ERUN,      3, "can't be run",                       "check the command")                             \
 	X(MT_EDENIED, 126, "can't be run",                       "check the command, and its permissions")        \
 	X(MT_ENOPROGRAM, 127, "can't be run",                    "check the command, and PATH")                   \
+	X(MT_EATTACH,   3, "can't be attached to",               "docs/start.md says what can")                   \
 	X(MT_EREPLAY,   3, "can't be replayed",                  "docs/whatif.md says what can")                  \
 	X(MT_EOUTPUT,   3, "can't be written",                   "check the disk and the permissions")
 /* clang-format on */

@@ -5,8 +5,8 @@
     %memtrace report            # of the whole kernel so far
     %memtrace html              # the page, in the notebook
 
-The kernel must have been started under memtrace (`python -m libmemtrace.kernel install`). In another one cells run as they are, and nothing
-is said; %memtrace alone says so.
+A kernel that was not started under memtrace (`python -m libmemtrace.kernel install`) is recorded from %load_ext on, which says so. Where that
+can't be, cells run as they are, and %memtrace says why.
 """
 import os
 import shlex
@@ -24,13 +24,21 @@ class Magics(_Magics):
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
         self.cells = 0
+        self.why_not = "this kernel is not recorded: python -m libmemtrace.kernel install"
+        if trace.directory() is None:
+            why = trace.attach()
+            if why is None:
+                marks._functions = marks._load()  # those of the library that is there now
+                print("memtrace records this kernel from now on, to %s" % trace.directory())
+            else:
+                self.why_not += " (%s)" % why
 
     @line_cell_magic
     def memtrace(self, line: str, cell: Any = None) -> None:
         words = shlex.split(line)
         if cell is None:
             if trace.directory() is None:
-                print("this kernel is not recorded: python -m libmemtrace.kernel install")
+                print(self.why_not)
             else:
                 self._show(words or ["report"])
             return

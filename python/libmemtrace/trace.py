@@ -1,9 +1,11 @@
 """The trace of this process, and what `memtrace` says of it. All of it is None where nothing is recorded."""
+import ctypes
 import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from typing import IO, Any, Dict, List, Optional
 
@@ -39,6 +41,26 @@ def program() -> Optional[str]:
         if library and os.access(path, os.X_OK) and not os.path.isdir(path):
             return path
     return shutil.which("memtrace")
+
+
+def attach() -> Optional[str]:
+    """Opens the library in this process, which was not started under it, and so begins to record: None, or why not."""
+    command = shutil.which("memtrace")
+    beside = os.path.join(os.path.dirname(sys.executable), "memtrace")
+    here = os.path.dirname(os.path.abspath(__file__))
+    folders = [os.path.join(here, "lib"), here] + [os.path.join(os.path.dirname(os.path.realpath(c)), up) for c in (command, beside) if c for up in ("", "../lib")]
+    for folder in folders:
+        path = os.path.join(folder, "libmemtrace.so")
+        if os.path.exists(path):
+            break
+    else:
+        return "libmemtrace.so was not found"
+    os.environ.setdefault("MEMTRACE_OUTPUT", "memtrace-notebook-%p")
+    try:
+        ctypes.CDLL(os.path.realpath(path))
+    except OSError as error:
+        return str(error)
+    return None if directory() else "no trace directory could be made here"
 
 
 def environment() -> Dict[str, str]:

@@ -1,3 +1,4 @@
+#include <stdbool.h>
 #include <string.h>
 
 #include "shim/base/elfsearch.h"
@@ -6,6 +7,8 @@
 
 /* Modules that were there at the start; none of them ever goes, and later ones come behind. */
 static uint32_t at_start;
+
+static bool late; /* we came later ourselves: the C library is before us */
 
 static int count(struct dl_phdr_info *info, size_t size, void *n)
 {
@@ -71,7 +74,9 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 
 void *mt_symbols_search(enum mt_where where, const void *which, const char *name, const char *version)
 {
-	struct search s = { .where = where, .which = which, .name = name, .version = version };
+	struct search s = {
+		.where = where == MT_NEXT && late ? MT_ANY : where, .which = which, .name = name, .version = version
+	};
 
 	if (!at_start) {
 		uint32_t n = 0;
@@ -79,7 +84,10 @@ void *mt_symbols_search(enum mt_where where, const void *which, const char *name
 		at_start = n;
 	}
 	mt_libc()->dl_iterate_phdr(visit, &s);
-	if (where == MT_NEXT && s.own == at_start) /* loaded later, as a plug-in: the C library is before us */
-		return mt_symbols_search(MT_ANY, NULL, name, version);
 	return s.found;
+}
+
+void mt_symbols_late(void)
+{
+	late = true;
 }

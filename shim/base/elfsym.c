@@ -1,3 +1,4 @@
+#include <stdbool.h>
 #include <string.h>
 
 #include "shim/base/elfsym.h"
@@ -93,18 +94,20 @@ static int has_version(const struct mt_symbols *s, uint32_t i, const char *versi
 	return !strcmp(version, MT_GLIBC) ? !strncmp(own, MT_GLIBC, strlen(MT_GLIBC)) : !strcmp(own, version);
 }
 
-static int is_it(const struct mt_symbols *s, uint32_t i, const char *name, const char *version)
+/* `address` NULL: of that version; else there, in any. */
+static int is_it(const struct mt_symbols *s, uint32_t i, const char *name, const char *version, const void *address)
 {
 	const ElfW(Sym) *sym = &s->table[i];
 
 	/* the address of an indirect function isn't known before somebody asks its resolver */
 	return sym->st_shndx != SHN_UNDEF && (sym->st_info & 15) != STT_GNU_IFUNC &&
-	       !strcmp(s->names + sym->st_name, name) && has_version(s, i, version);
+	       !strcmp(s->names + sym->st_name, name) &&
+	       (address ? s->bias + sym->st_value == (uintptr_t)address : has_version(s, i, version));
 }
 
 /* The table is: buckets, first symbol, bloom words, shift; the bloom filter; the buckets; a chain of hashes from
  * the first symbol on, whose lowest bit ends each bucket's. */
-static uint32_t find_gnu(const struct mt_symbols *s, const char *name, const char *version)
+static uint32_t find_gnu(const struct mt_symbols *s, const char *name, const char *version, const void *address)
 {
 	const uint32_t *head = s->gnu_hash, *buckets, *chain;
 	const ElfW(Addr) *bloom = (const void *)(head + 4);
@@ -123,24 +126,29 @@ static uint32_t find_gnu(const struct mt_symbols *s, const char *name, const cha
 		return 0;
 	for (;; i++) {
 		uint32_t hash = chain[i - head[1]];
-		if ((hash | 1) == (h | 1) && is_it(s, i, name, version))
+		if ((hash | 1) == (h | 1) && is_it(s, i, name, version, address))
 			return i;
 		if (hash & 1)
 			return 0;
 	}
 }
 
-static uint32_t find_linear(const struct mt_symbols *s, const char *name, const char *version)
+static uint32_t find_linear(const struct mt_symbols *s, const char *name, const char *version, const void *address)
 {
 	for (uint32_t i = 1; i < s->hash[1]; i++)
-		if (is_it(s, i, name, version))
+		if (is_it(s, i, name, version, address))
 			return i;
 	return 0;
 }
 
 static uint32_t find(const struct mt_symbols *s, const char *name, const char *version)
 {
-	return s->gnu_hash ? find_gnu(s, name, version) : find_linear(s, name, version);
+	return s->gnu_hash ? find_gnu(s, name, version, NULL) : find_linear(s, name, version, NULL);
+}
+
+int mt_symbols_defines(const struct mt_symbols *s, const char *name, const void *address)
+{
+	return (s->gnu_hash ? find_gnu(s, name, NULL, address) : find_linear(s, name, NULL, address)) != 0;
 }
 
 static void *address_if(const struct mt_symbols *s, uint32_t i)

@@ -40,6 +40,9 @@ void *mt_symbols_find(const struct mt_symbols *s, const char *name);
 #define MT_GLIBC "GLIBC_"
 void *mt_symbols_find_version(const struct mt_symbols *s, const char *name, const char *version);
 
+/* Nonzero if the module defines `name` there, in whichever version. */
+int mt_symbols_defines(const struct mt_symbols *s, const char *name, const void *address);
+
 /* The end of a symbol's code, and *start; both 0 = this module does not define it. */
 uint64_t mt_symbols_extent(const struct mt_symbols *s, const char *name, uint64_t *start);
 

@@ -108,12 +108,17 @@ void mt_process_switch(int on)
 	__atomic_store_n(&mt_config.paused, !on, __ATOMIC_RELAXED);
 	if (mt_process_state() != from || !mt_process_is_owner())
 		return;
+	if (on)
+		MT_SET_EACH (mt_process_turn, turn)
+			(*turn)->on();
 	now = mt_ticks();
 	if (!__atomic_compare_exchange_n(mt_state, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
 	if (!on) {
 		info->stopped_ticks = now;
 		info->stops++;
+		MT_SET_EACH (mt_process_turn, turn)
+			(*turn)->off();
 		return;
 	}
 	if (info->stops)

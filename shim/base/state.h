@@ -34,6 +34,8 @@ struct mt_process {
 	uint32_t fork_node, fork_node2; /* the forking thread's stacks then */
 	uint32_t asked, session_asked;  /* of info and session what was obeyed last */
 	uint32_t fixed;                 /* files may not be opened any more */
+	uint32_t held;                  /* recording is not to begin before hooks are in place: process/attach.h */
+	uint32_t attached;              /* enum mt_attached */
 	char session_path[PATH_MAX];    /* the trace directory */
 	char directory[PATH_MAX];       /* where raw files are: the same, or the session's ring_dir */
 	char path[PATH_MAX + 64];       /* of the raw files, up to "PID-N."; extensions are appended at path_end */
@@ -76,6 +78,13 @@ void mt_process_set_state(enum mt_state state);
 /* Recording goes on, or stops until further notice. What a forked child begins with is in mt_config. Async-signal-safe.
  */
 void mt_process_switch(int on);
+
+/* What is done just before recording goes on, and just after it has stopped, in the process that is recorded. */
+struct mt_process_turn {
+	void (*on)(void);
+	void (*off)(void);
+};
+MT_SET(mt_process_turn);
 
 /* Whether memtrace start or stop has asked for that. The load pairs with no store: it is enough to see it some events
  * later. mt_process_obey() does what was asked. */

@@ -23,6 +23,7 @@ extern void *(*mt_next_dlsym)(void *handle, const char *name);
 void *(*mt_next_dlsym)(void *handle, const char *name);
 
 uint32_t mt_wrap_generation;
+uint8_t mt_dlsym_waits;
 
 #define BUCKETS 1024u
 
@@ -226,20 +227,23 @@ static void *find_next(const void *caller, const char *name)
 	return mt_libc()->dl_iterate_phdr(is_either, (void *)(uintptr_t)caller) == 1 ? symbol(RTLD_NEXT, name) : NULL;
 }
 
+/* As it would be found by this caller. */
+static void *find_for(void *handle, const char *name, const void *caller)
+{
+	if (handle == RTLD_NEXT)
+		return QUIETLY(find_next(caller, name));
+	return handle == RTLD_DEFAULT ? QUIETLY(find_default(caller, name)) : QUIETLY(mt_next_dlsym(handle, name));
+}
+
 void *mt_dlsym_find(void *handle, const char *name, const void *caller)
 {
 	const struct mt_wrapped *row = mt_wrap_row(name);
-	void *real;
 
-	if (!row || !(mt_real.dlclose || mt_boot()) || !(mt_next_dlsym || mt_dlsym_boot()))
+	if (!(mt_real.dlclose || mt_boot()) || !(mt_next_dlsym || mt_dlsym_boot()))
 		return NULL;
-	if (handle == RTLD_NEXT)
-		real = QUIETLY(find_next(caller, name));
-	else if (handle == RTLD_DEFAULT)
-		real = QUIETLY(find_default(caller, name));
-	else
-		real = QUIETLY(mt_next_dlsym(handle, name));
-	return mt_wrap(row, real);
+	MT_SET_EACH (mt_dlsym_look, at)
+		(*at)->look();
+	return row ? mt_wrap(row, find_for(handle, name, caller)) : NULL;
 }
 
 /* ---- libraries that went away ---- */

@@ -59,6 +59,14 @@ MT_SET(mt_wrap_table);
 /* Is raised when real functions have gone with their library. */
 extern uint32_t mt_wrap_generation;
 
+/* While mt_dlsym_waits is nonzero, every dlsym does this first: libraries that came since must be met. dlsym.S reads
+ * it. */
+extern uint8_t mt_dlsym_waits;
+struct mt_dlsym_look {
+	void (*look)(void);
+};
+MT_SET(mt_dlsym_look);
+
 /* The row of that name, or NULL. */
 const struct mt_wrapped *mt_wrap_row(const char *name);
 

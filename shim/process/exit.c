@@ -23,6 +23,7 @@
 #include "shim/hooks/hooks.h"
 #include "shim/host/new.h"
 #include "shim/process/life.h"
+#include "shim/process/relocate.h"
 #include "shim/stack/modules.h"
 #include "shim/trace/record.h"
 #include "shim/trace/recorder.h"
@@ -280,6 +281,7 @@ MT_EXPORT int dlclose(void *handle)
 	kept = errno;
 	if (mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner())
 		mt_modules_check();
+	mt_relocate_later();
 	mt_wrap_forget();
 	mt_new_forget();
 	errno = kept;

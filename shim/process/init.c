@@ -11,6 +11,7 @@
 #include "shim/device/mstx.h"
 #include "shim/device/nvtx.h"
 #include "shim/hooks/hooks.h"
+#include "shim/process/attach.h"
 #include "shim/process/life.h"
 #include "shim/process/weak.h"
 #include "shim/stack/modules.h"
@@ -49,10 +50,8 @@ static void set_handlers(void)
 		libc->on_exit(at_exit, NULL);
 }
 
-static void set_up(void)
+static void set_up_rest(void)
 {
-	mt_boot_allocator();
-	mt_unseen_boot();
 	set_handlers();
 	mt_session_export();
 	mt_quiet_export();
@@ -65,10 +64,29 @@ static void set_up(void)
 	mt_modules_check();
 }
 
+static void set_up(void)
+{
+	mt_boot_allocator();
+	mt_unseen_boot();
+	set_up_rest();
+}
+
+/* Whose malloc comes first says nothing then. */
+static void set_up_late(void)
+{
+	mt_boot_allocator();
+	set_up_rest();
+}
+
 __attribute__((constructor)) static void init(void)
 {
 	int kept = errno; /* 0: a program may count on it */
 
+	if (mt_attach_is_late()) {
+		mt_attach_boot(set_up_late);
+		errno = kept;
+		return;
+	}
 	mt_boot();
 	mt_weak_boot();
 	mt_nvtx_boot();

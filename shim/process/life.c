@@ -119,13 +119,26 @@ static int enter_image(void)
 			     MT_NO_PARENT, 0, 0);
 }
 
+/*
+ * When memory was copied. The handler that runs before the fork is early: after it fork() waits for the allocator's
+ * lock, and runs handlers of the program where we came late. What other threads, or those handlers, free until the copy
+ * is free in the child. So the newest event that was written by then is the last one of the inheritance. It is found in
+ * the copy itself: an event of a free is written before the block is given back.
+ */
+static uint64_t copied_at(uint64_t before_fork)
+{
+	uint64_t newest = mt_ring_newest();
+
+	return before_fork && newest >= before_fork ? newest + 1 : before_fork;
+}
+
 /* Nothing of the parent's files may be written from here on: they are still mapped. */
 static int enter_child(void)
 {
 	struct mt_info *parent = mt_process.info;
 	uint32_t base = (mt_tree_end() + MT_NODE_STEP - 1) & ~(MT_NODE_STEP - 1), image = mt_process.image;
 	uint32_t parent_pid = parent->pid; /* not getppid(): the parent may be gone, or one between us without events */
-	uint64_t fork_ticks = mt_process.fork_ticks;
+	uint64_t fork_ticks = copied_at(mt_process.fork_ticks);
 
 	mt_lock_reset(&mt_process.lock);
 	mt_process.fork_ticks = 0;
@@ -186,7 +199,9 @@ static int enter(void)
 					NULL); /* its parent could not be either */
 		if (ok)
 			obey_session();
-		mt_process_set_state(!ok ? MT_STATE_OFF : mt_config.paused ? MT_STATE_PAUSED : MT_STATE_ACTIVE);
+		mt_process_set_state(!ok                                   ? MT_STATE_OFF
+				     : mt_config.paused || mt_process.held ? MT_STATE_PAUSED
+									   : MT_STATE_ACTIVE);
 		if (ok)
 			mt_recorder_start_timer();
 	}

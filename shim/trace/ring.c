@@ -49,6 +49,15 @@ static uint64_t ring_bytes(void)
 	return (sizeof(struct mt_ring) + stack_bytes() + mt_python_bytes() + 4095) & ~4095ull;
 }
 
+uint64_t mt_ring_newest(void)
+{
+	uint64_t newest = 0;
+
+	for (uint32_t i = 0; i < MAX_RINGS && rings[i]; i++)
+		newest = rings[i]->ticks > newest ? rings[i]->ticks : newest;
+	return newest;
+}
+
 void mt_ring_reset(void)
 {
 	for (uint32_t i = 0; i < MT_MAX_CHUNKS && chunk_at[i]; i++) {

@@ -20,6 +20,7 @@ struct mt_ring {
 	struct mt_event *slots; /* of the chunk being filled; NULL = none could be had */
 	uint32_t used;          /* next slot */
 	uint32_t ready;         /* slots whose pages are writable; 0 without a chunk */
+	uint64_t ticks;         /* of its newest event; a forked child's copy is as of the fork: mt_ring_newest() */
 	struct mt_chunk *chunk;
 	uint32_t chunk_index;
 	uint32_t index;    /* number of the ring */
@@ -72,6 +73,7 @@ void mt_ring_write_on(struct mt_ring *ring, const struct mt_event *slots, uint32
 
 static inline void mt_ring_put(struct mt_ring *ring, const struct mt_event *slots, uint32_t n)
 {
+	ring->ticks = slots[0].ticks;
 	ring->slots[ring->used++] = slots[0];
 	if (n == 2)
 		ring->slots[ring->used++] = slots[1];
@@ -98,6 +100,10 @@ static inline struct mt_python *mt_ring_python(struct mt_ring *ring)
 {
 	return (struct mt_python *)((char *)(ring + 1) + ring->stack_bytes);
 }
+
+/* In a forked child, before the reset: the tick of the newest event that was written in its parent before memory was
+ * copied; 0 = none. */
+uint64_t mt_ring_newest(void);
 
 /* Start of an image or a forked child: forgets rings and mappings of the parent. */
 void mt_ring_reset(void);

@@ -117,6 +117,7 @@ def case_commands_are_listed(*words):
         mt.check(re.search(r"^  %s +\w.{10}" % command, done.out, re.M), "%s is not listed: %s" % (command, done.out))
     mt.check("memtrace run -- PROGRAM" in done.out and "memtrace help COMMAND" in done.out, done.out)
     mt.check(len(done.out.splitlines()) <= 24, "more than a screen")
+    mt.equal([line for line in done.out.splitlines() if len(line) > 80], [], "lines over 80 columns")
 
 
 def case_help_of_a_command():
@@ -254,7 +255,7 @@ def case_every_key_is_felt(command):
 @mt.variants("env", "run")
 def case_every_option_of_recording_is_felt(command):
     for option in options(command):
-        if option in ("help", "no-report", "html", "undo", "for"):
+        if option in ("help", "no-report", "html", "undo", "for", "pid"):
             continue
         name, value = RECORDING[option].split("=")
         words = ["--" + option] if options(command)[option] is None else ["--%s=%s" % (option, value)]
@@ -267,6 +268,7 @@ def case_every_option_of_recording_is_felt(command):
         run("run", "--no-report", "--html", page, "true", cwd=mt.scratch())
         with open(page, encoding="utf-8") as file:
             mt.check("HOST MEMORY" in file.read(), "--html")
+        refused(run("run", "--pid", "x", cwd=mt.scratch()), "'x' is no number of a process")
     else:
         mt.check("unset LD_PRELOAD" in run("env", "--undo").out, "--undo")
         mt.check(run("env", "--for", "torchrun").out.startswith("torchrun --no-python"), "--for")

@@ -87,6 +87,13 @@ def case_fork_among_threads():
         mt.between(1000, child["host"]["inherited_blocks"], 1010, "inherited")
 
 
+def case_freed_while_another_thread_forks():
+    """fork() waits for the C library's locks after all handlers. What is freed meanwhile is not the child's, which gets its address again."""
+    trace = mt.same([mt.program("fork_window"), "thread"])
+    mt.equal(trace.report["losses"]["missed_frees"], 0, "the child got an address that it had already")
+    mt.equal(sorted(p["host"]["inherited_blocks"] for p in trace.processes)[0], 0, "of the parent")
+
+
 def case_chain_of_execs():
     trace = mt.same([FORKS, "chain", "20"])
     mt.equal(len(trace.processes), 21, "images")

@@ -290,6 +290,13 @@ static char *left_text(const struct report *r)
 	return text;
 }
 
+/* The library was loaded later, and calls of the process do not come to it. */
+static bool is_unhooked(const struct report *r)
+{
+	const struct process *p = report_main_program(r);
+	return p && p->attached == MT_ATTACHED_NOTHING;
+}
+
 /* "healthy" is said where everything is known to be; else what is known. */
 static char *health_text(const struct report *r)
 {
@@ -347,6 +354,12 @@ unsigned report_print_headline(const struct report *r, unsigned room)
 	unsigned lines = 1 + output_wrapped(text, 2, 2, output_width(), NULL);
 	free(text);
 	lines += is_mapped(r->selection) && report_main_space(r)->device == MODEL_NO_DEVICE ? print_spike(r) : 0;
+	if (is_unhooked(r))
+		return lines +
+		       output_wrapped(
+			       "recording began by dlopen, and nothing is hooked: what this program allocates is "
+			       "not known; use LD_PRELOAD or memtrace run",
+			       2, 2, output_width(), NULL);
 	if (!r->leaks.known)
 		return lines;
 	text = health_text(r);

@@ -59,6 +59,7 @@ static json_t *json_recorded(const struct process *p)
 		return o;
 	json_object_set_new(o, "from_s", json_seconds(process_ns(p, from)));
 	json_object_set_new(o, "to_s", json_seconds(p->stopped_ticks ? process_ns(p, p->stopped_ticks) : p->end_ns));
+	json_object_set_new(o, "attached", json_boolean(p->attached != MT_ATTACHED_NOT));
 	json_object_set_new(o, "stops", json_integer(p->stops));
 	json_object_set_new(o, "stopped_s",
 			    json_seconds(process_ns(p, p->start_ticks + p->gap_ticks) - process_ns(p, p->start_ticks)));

@@ -134,7 +134,7 @@ static const struct {
 	{ MT_LOSS_SECURE, "secure", "", "it gains rights, so LD_PRELOAD is dropped" },
 	{ MT_LOSS_ENVIRONMENT, "environment", "", "started without LD_PRELOAD: pass it on" },
 	{ MT_LOSS_BEHIND, "behind", "", "its malloc is first: put libmemtrace.so before it" },
-	{ MT_LOSS_LATE, "late", "", "loaded by dlopen: use LD_PRELOAD or memtrace run" },
+	{ MT_LOSS_LATE, "late", "", "loaded by dlopen, nothing is hooked: use LD_PRELOAD or memtrace run" },
 	{ MT_LOSS_SANITIZER, "sanitizer", "programs with a sanitizer are left alone",
 	  "programs with a sanitizer are left alone" },
 	{ MT_LOSS_SHARED, "shared", "of children that share a thread's storage", "a shared thread's storage" },
@@ -571,7 +571,7 @@ char *report_recorded_parts(const struct report *r)
 	char part[RECORDED_PART];
 	for (unsigned id = 0; id < reader_processes(r->selection->reader); id++) {
 		const struct process *p = reader_process(r->selection->reader, id);
-		if (!process_was_stopped(p) && (r->brief || !p->recorded_ticks))
+		if (!process_was_stopped(p) && !p->attached && (r->brief || !p->recorded_ticks))
 			continue;
 		more += first != NULL;
 		first = first ? first : p;
@@ -579,8 +579,9 @@ char *report_recorded_parts(const struct report *r)
 	if (!first)
 		return NULL;
 	char *others = more ? output_format(" (and %u more)", more) : strdup("");
-	char *text = output_format("pid %u%s was %s%s", first->pid, others ? others : "", recorded_part(first, part),
-				   first->stops ? "; what was freed meanwhile looks alive" : "");
+	char *text = output_format("pid %u%s was %s%s%s", first->pid, others ? others : "", recorded_part(first, part),
+				   first->stops ? "; what was freed meanwhile looks alive" : "",
+				   first->attached ? "; it was attached to, and blocks from before are not known" : "");
 	free(others);
 	return text;
 }

@@ -1,0 +1,319 @@
+/*
+ * A program that is attached to: attachee KIND SECONDS. Threads do what KIND says until the time is over and stdin is at
+ * its end, and count what would be felt of it: waits that were interrupted or ended too early or late, vector registers and errno that changed, signals.
+ * At the end "attachee ended: N faults" on stdout, and status 7.
+ *   malloc     four threads at full speed, with blocks that live for a while
+ *   dlopen     a thread loads and unloads a library, another allocates
+ *   fork       a thread forks and waits, another allocates
+ *   vector     registers hold values that are checked in a loop, with errno
+ *   wait       all threads wait: sleep, poll, a condition, a pipe
+ *   signals    a timer's signal comes every millisecond; main waits in pause()
+ *   talk       answers lines of stdin: "w" where malloc leads to and what children would get, "a N" N blocks more, "s" runs
+ *              a shell, "l" loads a library and allocates there, "q" ends
+ *   leak       SIGUSR1 ends the warm-up: from then on blocks are counted as in an account (argument 3: its file)
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile bool over;
+static volatile sig_atomic_t alarms, asked;
+static long faults;
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void fault(const char *what)
+{
+	fprintf(stderr, "attachee: %s\n", what);
+	__atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
+}
+
+static void *churn(void *seed)
+{
+	void *blocks[64] = { 0 };
+	unsigned s = (unsigned)(uintptr_t)seed;
+	while (!over) {
+		unsigned i = (s = s * 1664525u + 1013904223u) >> 26;
+		unsigned char *p = blocks[i];
+		if (p && p[0] != (i & 255))
+			fault("a block has changed");
+		free(p);
+		blocks[i] = p = s & 64 ? malloc(1 + (s >> 8) % 3000) : calloc(1, 1 + (s >> 8) % 3000);
+		p[0] = i & 255;
+	}
+	for (int i = 0; i < 64; i++)
+		free(blocks[i]);
+	return NULL;
+}
+
+static void *load(void *name)
+{
+	while (!over) {
+		void *handle = dlopen(name, RTLD_NOW);
+		if (!handle || !dlsym(handle, "sqrt"))
+			fault("dlopen failed");
+		dlclose(handle);
+	}
+	return NULL;
+}
+
+static void *forks(void *unused)
+{
+	while (!over) {
+		int status = 0;
+		pid_t child = fork();
+		if (child == 0) {
+			free(malloc(100));
+			_exit(3);
+		}
+		if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 3)
+			fault("a child ended otherwise");
+	}
+	return unused;
+}
+
+static void *vectors(void *unused)
+{
+#if defined(__x86_64__)
+	uint64_t kept[4] = { 0x1122334455667788, 2, 0x99aabbccddeeff00, 4 }, got[4] = { 0 };
+	bool wide = __builtin_cpu_supports("avx");
+	while (!over) {
+		errno = 77;
+		if (wide)
+			__asm__ volatile("vmovdqu (%0), %%ymm7\n\tvmovdqu (%0), %%ymm15\n\tmovl $4000, %%ecx\n"
+					 "1:\tdecl %%ecx\n\tjnz 1b\n\tvpxor %%ymm7, %%ymm15, %%ymm15\n\tvmovdqu %%ymm7, (%1)\n\t"
+					 "vptest %%ymm15, %%ymm15\n\tjz 2f\n\tmovq $0, (%1)\n2:\tvzeroupper"
+					 :
+					 : "r"(kept), "r"(got)
+					 : "rcx", "memory", "xmm7", "xmm15", "cc");
+		else
+			memcpy(got, kept, sizeof(got));
+		if (memcmp(got, kept, sizeof(got)) != 0)
+			fault("a vector register has changed");
+		if (errno != 77)
+			fault("errno has changed");
+	}
+#endif
+	return unused;
+}
+
+static void check_wait(const char *what, int result, int error, uint64_t from, uint64_t ns)
+{
+	uint64_t took = now_ns() - from;
+	char text[100];
+	if (result == 0 && took >= ns && took < ns + 1500000000)
+		return;
+	snprintf(text, sizeof(text), "%s returned %d (%s) after %.3f s of %.3f", what, result, strerror(error),
+		 (double)took / 1e9, (double)ns / 1e9);
+	fault(text);
+}
+
+static void *sleeps(void *unused)
+{
+	while (!over) {
+		struct timespec t = { 0, 300000000 };
+		uint64_t from = now_ns();
+		int result = nanosleep(&t, NULL);
+		check_wait("nanosleep", result, errno, from, 300000000);
+	}
+	return unused;
+}
+
+static void *polls(void *unused)
+{
+	while (!over) {
+		uint64_t from = now_ns();
+		int result = poll(NULL, 0, 300);
+		check_wait("poll", result, errno, from, 300000000);
+	}
+	return unused;
+}
+
+static void *reads(void *end)
+{
+	char c;
+	ssize_t n = read(*(int *)end, &c, 1);
+	if (n != 1)
+		fault("read was interrupted");
+	return NULL;
+}
+
+static void on_alarm(int number)
+{
+	(void)number;
+	alarms++;
+}
+
+/* A busy machine takes longer to attach than the time that was asked for. */
+static bool is_over(uint64_t until)
+{
+	struct pollfd in = { .fd = 0, .events = POLLIN };
+	return now_ns() >= until && poll(&in, 1, 0) != 0;
+}
+
+static void on_over(int number)
+{
+	(void)number;
+	over = is_over(0);
+}
+
+static void on_asked(int number)
+{
+	(void)number;
+	asked = 1;
+}
+
+/* What lives at the end, and how often was allocated and freed, as it is known here. */
+static __attribute__((noinline)) void *grow(size_t n)
+{
+	return malloc(n);
+}
+
+static void keep_account(const char *path, uint64_t until)
+{
+	static void *before[100], *after[100000];
+	long allocations = 0, frees = 0, live = 0, bytes = 0;
+	for (int i = 0; i < 100; i++)
+		before[i] = malloc(5000);
+	while (!asked)
+		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+	for (int i = 0; i < 100; i++)
+		free(before[i]);
+	for (int round = 0; round < 20; round++)
+		for (int i = 0; i < 1000; i++) {
+			int at = round * 1000 + i;
+			after[at] = grow(1000 + (size_t)i);
+			allocations++;
+			if (i % 10) {
+				free(after[at]);
+				frees++;
+			} else {
+				live++;
+				bytes += 1000 + i;
+			}
+		}
+	FILE *f = fopen(path, "w");
+	fprintf(f, "{\"allocations\": %ld, \"frees\": %ld, \"live\": %ld, \"bytes\": %ld, \"before\": 100}\n", allocations,
+		frees, live, bytes);
+	fclose(f);
+	while (now_ns() < until)
+		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+}
+
+/* The word is read each time: it may be rewritten. */
+static void tell_words(void)
+{
+	void *(*volatile lead)(size_t) = malloc;
+	Dl_info info = { .dli_fname = "?" };
+	const char *preload = getenv("LD_PRELOAD"), *session = getenv("MEMTRACE_SESSION");
+	void *handle = dlsym(RTLD_DEFAULT, "calloc");
+	Dl_info other = { .dli_fname = "?" };
+
+	dladdr((void *)(uintptr_t)lead, &info);
+	dladdr(handle, &other);
+	printf("%s %s %s %s\n", strrchr(info.dli_fname, '/') + 1, strrchr(other.dli_fname, '/') + 1,
+	       preload ? preload : "-", session ? session : "-");
+}
+
+static void talk(void)
+{
+	char line[200];
+	while (fgets(line, sizeof(line), stdin)) {
+		if (*line == 'q')
+			return;
+		if (*line == 'w')
+			tell_words();
+		for (int n = *line == 'a' ? atoi(line + 1) : 0; n; n--)
+			if (!grow(10000))
+				fault("no memory");
+		if (*line == 's')
+			printf("%d\n", system("exit 3"));
+		if (*line == 'l') {
+			void *handle = dlopen("libstdc++.so.6", RTLD_NOW);
+			void *(*make)(size_t) = handle ? (void *(*)(size_t))(uintptr_t)dlsym(handle, "_Znwm") : NULL;
+			printf("%d\n", make && make(777777));
+		}
+		if (*line == 'a')
+			puts("done");
+		fflush(stdout);
+	}
+}
+
+int main(int count, char **words)
+{
+	const char *kind = count > 1 ? words[1] : "malloc";
+	uint64_t until = now_ns() + (uint64_t)((count > 2 ? atof(words[2]) : 1) * 1e9);
+	pthread_t threads[8];
+	int n = 0, ends[2];
+	if (pipe(ends))
+		return 1;
+	signal(SIGUSR1, on_asked);
+	puts("ready");
+	fflush(stdout);
+	if (!strcmp(kind, "malloc"))
+		for (; n < 4; n++)
+			pthread_create(&threads[n], NULL, churn, (void *)(uintptr_t)(n + 1));
+	if (!strcmp(kind, "dlopen"))
+		pthread_create(&threads[n++], NULL, load, "libm.so.6");
+	if (!strcmp(kind, "fork"))
+		pthread_create(&threads[n++], NULL, forks, NULL);
+	if (!strcmp(kind, "dlopen") || !strcmp(kind, "fork"))
+		pthread_create(&threads[n++], NULL, churn, (void *)5);
+	if (!strcmp(kind, "wait")) {
+		pthread_create(&threads[n++], NULL, sleeps, NULL);
+		pthread_create(&threads[n++], NULL, polls, NULL);
+		pthread_create(&threads[n++], NULL, reads, &ends[0]);
+	}
+	if (!strcmp(kind, "signals")) {
+		struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
+		signal(SIGALRM, on_alarm);
+		setitimer(ITIMER_REAL, &often, NULL);
+		for (long before = alarms; !is_over(until); before = alarms) {
+			pause();
+			free(malloc(100));
+			if (alarms == before)
+				fault("pause ended without a signal");
+		}
+		setitimer(ITIMER_REAL, &(struct itimerval){ { 0, 0 }, { 0, 0 } }, NULL);
+	}
+	if (!strcmp(kind, "vector")) { /* the only thread, so it is the one that is stopped */
+		signal(SIGALRM, on_over);
+		double seconds = atof(words[2]);
+		struct itimerval times = { { 0, 50000 }, { (time_t)seconds, (suseconds_t)(1e6 * (seconds - (double)(time_t)seconds)) } };
+		setitimer(ITIMER_REAL, &times, NULL);
+		vectors(NULL);
+		setitimer(ITIMER_REAL, &(struct itimerval){ { 0, 0 }, { 0, 0 } }, NULL);
+	}
+	if (!strcmp(kind, "talk"))
+		talk();
+	if (!strcmp(kind, "leak") && count > 3)
+		keep_account(words[3], until);
+	while (!is_over(until)) {
+		struct timespec t = { 0, 20000000 };
+		if (nanosleep(&t, NULL))
+			fault("nanosleep was interrupted");
+	}
+	over = true;
+	if (write(ends[1], "x", 1) != 1)
+		fault("write");
+	for (int i = 0; i < n; i++)
+		pthread_join(threads[i], NULL);
+	printf("attachee ended: %ld faults\n", faults);
+	return 7;
+}
