@@ -61,7 +61,9 @@ export function unpack(raw) {
     const stack = {
       node: s.node, category: s.category, site: s.site, estimated: !!s.estimated, sites: s.sites,
       live: kept(n, s.at, s.live), track: tracks.get(s.track), path: pathOf(data, s.node), most: 0,
+      label: s.label ? pathOf(data, s.label)[0] : -1,
     };
+    if (stack.label >= 0) stack.site = stack.label; // one row for all of them, as in the report's lists
     stack.high = highs(n, s.at, s.high, stack.live);
     for (let i = 0; i < n; i++) if (stack.high[i] > stack.most) stack.most = stack.high[i];
     lazily(stack, "blocks", () => kept(n, s.at, s.blocks));

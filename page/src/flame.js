@@ -19,11 +19,11 @@ export function filterOf(data) {
 
 const isPython = (data, f) => data.frames[f][4] === "python";
 
-// Python first: of a stack with frames of Python those alone, unless native ones are asked for.
+// Python first: of a stack with frames of Python those alone, unless native ones are asked for. What the report's lists
+// have under one name, as imported modules, stands under that name.
 export function shownPath(data, stack) {
-  if (state.native) return stack.path;
-  const python = stack.path.filter(f => isPython(data, f));
-  return python.length ? python : stack.path;
+  const python = state.native ? [] : stack.path.filter(f => isPython(data, f)), path = python.length ? python : stack.path;
+  return stack.label >= 0 && path[0] !== stack.label ? [stack.label, ...path] : path;
 }
 
 export function treeOf(data, track, mode, at, filter) {
