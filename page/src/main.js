@@ -3,7 +3,7 @@ import "./page.css";
 import { el, fill, forgetColours } from "./dom.js";
 import { bytes } from "./format.js";
 import { load, windowAt, valueOf, valuesOf, modes, work } from "./data.js";
-import { state, set, read, onchange, command, moment, when, secondsWord } from "./state.js";
+import { state, set, read, follow, onchange, command, moment, when, secondsWord, isOf } from "./state.js";
 import { setPalette, paletteName } from "./colours.js";
 import { grouping } from "./groups.js";
 import { drawTimeline, zoom, chooseRange } from "./timeline.js";
@@ -95,7 +95,7 @@ function drawRow() {
   const t = track();
   fill(boxes.tracks, data.tracks.filter(x => x.peak).map(x => el("option", { value: x.name, selected: x === t }, `${x.title}, peak ${bytes(x.peak)}`)));
   const seen = new Set(), at = state.at || moment(data, t, "").command;
-  const moments = data.raw.moments.filter(m => (!m.track || m.track === t.name) && !seen.has(m.at) && seen.add(m.at));
+  const moments = data.raw.moments.filter(m => isOf(m, t) && !seen.has(m.at) && seen.add(m.at));
   const ooms = moments.filter(m => m.name === "OOM");
   const button = (name, title, on, f) => el("button", { type: "button", class: on ? "on" : "", title, "aria-pressed": String(on), onclick: f }, name);
   const by = grouping(t), ways = [["category", "by category"], ["site", "by line"], ...t.processes.length > 1 ? [["process", "by process"]] : []];
@@ -179,7 +179,7 @@ function later(changed) {
 // ---- keys ----
 
 function goTo(name) {
-  const t = track(), m = data.raw.moments.find(x => x.name === name && (!x.track || x.track === t.name));
+  const t = track(), m = data.raw.moments.findLast(x => x.name === name && isOf(x, t));
   if (m) set({ at: m.at, mode: "alive", map: "" });
 }
 
@@ -225,7 +225,8 @@ async function begin() {
   }
   onchange(later);
   all();
-  addEventListener("hashchange", () => { const next = read(); set(next); });
+  addEventListener("hashchange", follow);
+  addEventListener("popstate", follow);
   addEventListener("keydown", onkey);
   let resizing = 0;
   addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(() => all(), 100); });
