@@ -77,7 +77,7 @@ function deviceLayers(data, track, total) {
 function linesOf(data, track) {
   const lines = [], step = (name, x, y, dash, end = data.times.at(-1)) => {
     if (!y.some(v => v > 0)) return;
-    const line = { name, x: [], y: [], dash, peak: Math.max(...y), values: highest(data, x, y) };
+    const line = { name, x: [], y: [], dash, peak: Math.max(...y), values: highest(data, x, y).map((v, i) => data.times[i] < end && data.times[i + 1] >= x[0] ? v : NaN) };
     x.forEach((v, i) => { line.x.push(v, x[i + 1] ?? end); line.y.push(y[i], y[i]); });
     lines.push(line);
   };
@@ -86,7 +86,7 @@ function linesOf(data, track) {
     if (found) step(name, found.high.map((v, i) => raw.series_from_s + (found.first + i) * raw.series_width_s), found.high, dash);
   };
   if (!track.device) {
-    step("resident, shared pages once", data.raw.resident.at_s, data.raw.resident.bytes, [5, 3]);
+    step("resident, shared pages once", data.raw.resident.at_s, data.raw.resident.bytes, [5, 3], data.raw.resident.at_s.at(-1)); // then nobody looked
     series("control group", data.raw, "cgroup", null, [2, 3]);
   }
   if (data.raw.before) series("before", data.raw.before, track.kind, track.device, [1, 2]);

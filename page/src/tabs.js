@@ -13,7 +13,7 @@ const number = n => cell(n, count(n));
 // ---- owners ----
 
 function ownerRows(data, track) {
-  const at = when(data, track), { list, rest } = valuesOf(track, state.mode, at, filterOf(data)), by = new Map();
+  const at = when(data, track), { list, rest } = valuesOf(track, state.mode, at, filterOf(data, track)), by = new Map();
   for (const { stack, value } of list) {
     const key = `${stack.site}|${stack.category}`;
     let row = by.get(key);

@@ -296,7 +296,7 @@ function hover(data, track, u) {
       all.filter(l => !small.includes(l)).map(l => row(swatch(l.colour), l.name, l.values[i])),
       small.length ? row(swatch(css("--other")), `${count(small.length)} smaller ones`, small.reduce((sum, l) => sum + l.values[i], 0)) : null,
       row(null, `${track.title}, together`, track.high[i]),
-      layers.lines.map(l => row(el("i", { class: `key ${lineClass(l)}` }), l.name, l.values[i])))),
+      layers.lines.filter(l => isFinite(l.values[i])).map(l => row(el("i", { class: `key ${lineClass(l)}` }), l.name, l.values[i])))),
     data.times[i + 1] - data.times[i] > 0 ? el("p", { class: "dim" }, `highest in ${seconds(data.times[i + 1] - data.times[i])}; at its end ${bytes(track.live[i])}`) : null);
 }
 
@@ -361,23 +361,38 @@ function brush(data) {
 
 // ---- all ----
 
-const ENTRIES = 12;
+// What tests look at.
+export const layersNow = () => layers;
+
+export function nameOfOnly() {
+  return layers?.list.find(l => `=${l.key}` === state.only)?.name ?? "none of these";
+}
+
 let unfolded = false;
 
-// One for each colour; a click shows it alone: in the chart, in the flame graph and among owners.
-export function legend(data, track, redraw) {
+// One for each colour; a click shows it alone: in the chart, in the flame graph and among owners. `shown` of the track's
+// own are there, the others behind a button.
+function entries(data, track, shown, redraw) {
   const at = moment(data, track, state.at).at, most = l => Math.max(...l.values);
   const own = layers.list.filter(l => !l.rest && most(l) > 0).sort((a, b) => b.values[at] - a.values[at] || most(b) - most(a)), rest = layers.list.filter(l => l.rest);
   const entry = l => el("button", { type: "button", class: `key${state.only === `=${l.key}` ? " on" : ""}`, title: `${l.name}: at most ${bytes(most(l))}. A click shows it alone.`, "aria-pressed": String(state.only === `=${l.key}`),
     onclick: () => set({ only: state.only === `=${l.key}` ? "" : `=${l.key}`, node: "" }) }, el("i", { style: { background: l.colour } }), `${cut(l.name, 34)} `, el("span", { class: "dim" }, bytes(l.values[at])));
-  const folded = own.length > ENTRIES && !unfolded ? own.length - ENTRIES : 0;
   const lines = layers.lines.map(l => el("span", { class: "key", title: l.apart ? "too high to be drawn here" : "" }, el("i", { class: lineClass(l) }), l.name, l.apart ? el("span", { class: "dim" }, ` at most ${bytes(l.peak)}, above the chart`) : ""));
-  return [own.slice(0, folded ? ENTRIES : own.length).map(entry),
-    folded ? el("button", { type: "button", class: "key", onclick: () => { unfolded = true; redraw(); } }, `${count(folded)} more`) : null, rest.map(entry), lines];
+  return [own.slice(0, shown).map(entry), own.length > shown ? el("button", { type: "button", class: "key more", onclick: () => { unfolded = true; redraw(); } }, `${count(own.length - shown)} more`) : null, rest.map(entry), lines];
 }
 
-export function drawTimeline(data, track, boxes, changed) {
-  const by = grouping(track);
+// As many as there is room for in a line, or in two of a high window.
+function label(data, track, box, redraw) {
+  const rows = innerWidth < 700 ? 5 : innerHeight < 1000 ? 1 : 2;
+  for (let shown = layers.list.filter(l => !l.rest).length; shown >= 0; shown--) {
+    fill(box, entries(data, track, shown, redraw));
+    if (unfolded || shown < 2 || box.getBoundingClientRect().height < 24 * rows) return;
+  }
+}
+
+// `layout` is called when the legend is there, and gives the chart its height.
+export function drawTimeline(data, track, boxes, changed, layout = null) {
+  const by = grouping(track), relabel = () => label(data, track, boxes.legend, relabel);
   const wanted = `${track.name}|${by}|${boxes.plot.clientWidth}|${boxes.plot.clientHeight}|${changed ? "" : "all"}`;
   if (!plot || wanted !== shape || !changed || changed.has("theme")) {
     shape = wanted;
@@ -385,6 +400,8 @@ export function drawTimeline(data, track, boxes, changed) {
     const made = layersOf(data, track, groupsOf(data, track, by));
     layers = { ...made, forecast: made.limitShown && !made.failures.length ? forecastOf(data, track) : null };
     if (plot) plot.destroy();
+    relabel();
+    layout?.();
     if (!strip) {
       strip = boxes.strip;
       brush(data);
@@ -394,6 +411,5 @@ export function drawTimeline(data, track, boxes, changed) {
     plot.redraw(false, false);
   }
   drawStrip(data);
-  const relabel = () => fill(boxes.legend, legend(data, track, relabel));
   relabel();
 }

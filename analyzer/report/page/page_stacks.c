@@ -450,13 +450,15 @@ static json_t *json_processes(const struct process_sums *p, unsigned track, cons
 
 /* ---- stacks -------------------------------------------------------------------------------------------------- */
 
-/* What its sites had together, into `room`, and into the sums of their processes; whether that is an estimate. */
+/* What its sites had together, into `room`, and into the sums of their processes; whether that is an estimate. *temporary
+ * gets how many blocks their threads freed before they allocated anything else. */
 static bool sum_up(const struct report *r, const struct page_stack *s, const struct process_sums *p,
-		   struct window_values *room)
+		   struct window_values *room, uint64_t *temporary)
 {
 	const struct site_windows *w = r->analysis.windows;
 	const struct selection *v = r->selection;
 	bool estimated = false;
+	*temporary = 0;
 	memset(room, 0, site_windows_count(w) * sizeof(*room));
 	for (size_t i = 0; i < s->site_count; i++) {
 		const struct window_site *site = site_windows_site(w, s->sites[i]);
@@ -465,8 +467,9 @@ static bool sum_up(const struct report *r, const struct page_stack *s, const str
 		if (i + 2 * AHEAD < s->site_count)
 			__builtin_prefetch(site_windows_site(w, s->sites[i + 2 * AHEAD]));
 		const bool sampled = reader_process(v->reader, site->process)->stacks == MT_STACKS_SAMPLE;
-		const struct model_site *m = sampled ? model_site(v->model, site->process, site->site) : NULL;
-		const double weight = m ? owners_weight(v->reader, m) : 1;
+		const struct model_site *m = model_site(v->model, site->process, site->site);
+		const double weight = m && sampled ? owners_weight(v->reader, m) : 1;
+		*temporary += m ? (uint64_t)(m->temporary * weight) : 0;
 		estimated = estimated || weight != 1;
 		site_windows_add(w, s->sites[i], weight, room);
 		struct window_values *of_process = sum_of(p, site);
@@ -482,7 +485,8 @@ static json_t *json_page_stack(const struct report *r, struct page_tree *t, cons
 {
 	const struct site_windows *w = r->analysis.windows;
 	const struct selection *v = r->selection;
-	const bool estimated = sum_up(r, s, p, room);
+	uint64_t temporary;
+	const bool estimated = sum_up(r, s, p, room, &temporary);
 	json_t *o = json_stack_windows(room, site_windows_count(w));
 	json_object_set_new(o, "track", json_integer(s->key.track));
 	json_object_set_new(o, "node", json_integer(page_tree_use(t, s->key.node)));
@@ -492,6 +496,8 @@ static json_t *json_page_stack(const struct report *r, struct page_tree *t, cons
 		json_object_set_new(o, "label", json_integer(page_tree_use(t, s->key.label)));
 	json_object_set_new(o, "category", json_text(category_name(s->key.category)));
 	json_object_set_new(o, "sites", json_bytes(s->site_count));
+	if (temporary)
+		json_object_set_new(o, "temporary", json_bytes(temporary));
 	if (estimated)
 		json_object_set_new(o, "estimated", json_true());
 	return o;
@@ -534,12 +540,13 @@ static void add_stacks(json_t *list, const struct stack_list *l, size_t most, co
 		       struct window_values *room)
 {
 	const struct report *r = l->report;
+	uint64_t temporary;
 	for (size_t i = 0; i < l->count; i++)
 		if (json_array_size(list) < most &&
 		    is_shown(l, site_windows_track(r->analysis.windows, l->sorted[i]->key.track)))
 			json_array_append_new(list, json_page_stack(r, l->tree, l->sorted[i], p, room));
 		else if (p->tracks)
-			sum_up(r, l->sorted[i], p, room);
+			sum_up(r, l->sorted[i], p, room, &temporary);
 }
 
 static json_t *json_tracks(const struct stack_list *l, const struct process_sums *p)
