@@ -51,7 +51,7 @@ export function unpack(raw) {
     if (!t) return;
     const name = t.device ? (t.kind === "pool" ? `${t.device} pool` : t.device) : t.kind;
     const track = { ...t, index: i, name, title: titleOf(t), peak: Math.max(0, ...t.high), stacks: [], groups: new Map() }, all = t.high.map((v, k) => k);
-    track.processes = t.processes.filter(p => processes.has(p.process)).map(p => ({ ...processes.get(p.process), high: highs(n, p.at, p.high, kept(n, p.at, p.live)) }));
+    track.processes = t.processes.filter(p => processes.has(p.process)).map(p => ({ ...processes.get(p.process), live: kept(n, p.at, p.live), high: highs(n, p.at, p.high, kept(n, p.at, p.live)) }));
     for (const key of ["allocated", "passing"]) lazily(track, `${key}Before`, () => sumsBefore(n, all, t[key]));
     data.tracks.push(track);
   });

@@ -23,18 +23,26 @@ function windowsOf(data, what, device, raw = data.raw) {
   return found ? highest(data, found.high.map((v, i) => raw.series_from_s + (found.first + i) * raw.series_width_s), found.high) : null;
 }
 
-function groupLayers(data, track, groups) {
-  const sums = new Map(groups.list.map(g => [g.key, g.values ?? new Float64Array(data.count)])), others = track.high.slice();
-  for (const s of groups.of ? track.stacks : []) {
-    const into = sums.get(groups.of(s));
-    for (let i = 0; into && i < data.count; i++) into[i] += s.high[i];
-  }
-  for (const values of sums.values()) for (let i = 0; i < data.count; i++) others[i] = Math.max(0, others[i] - values[i]);
+// Of each group: `values` at the highest moment of each window, `ends` at its end. A window that ends with a failure stands
+// at that.
+function groupLayers(data, track, groups, failures) {
+  const sum = (key, whole, given) => {
+    const sums = new Map(groups.list.map(g => [g.key, g[given] ?? new Float64Array(data.count)])), others = Float64Array.from(whole);
+    for (const s of groups.of ? track.stacks : []) {
+      const into = sums.get(groups.of(s));
+      for (let i = 0; into && i < data.count; i++) into[i] += s[key][i];
+    }
+    for (const values of sums.values()) for (let i = 0; i < data.count; i++) others[i] = Math.max(0, others[i] - values[i]);
+    return { sums, others };
+  };
+  const high = sum("high", track.high, "values"), end = sum("live", track.live, "ends");
+  const settle = (values, ends) => { const out = values.slice(); for (const m of failures) { const i = windowAt(data, m.at_s); out[i] = ends[i]; } return out; };
   // the steadiest at the bottom, so that what grows is seen to grow
   const steady = v => { let sum = 0, most = 1; for (const x of v) { sum += x; if (x > most) most = x; } return sum / most; };
-  const list = groups.list.map(g => ({ ...g, values: sums.get(g.key) })).sort((a, b) => steady(b.values) - steady(a.values));
+  const list = groups.list.map(g => ({ ...g, values: settle(high.sums.get(g.key), end.sums.get(g.key)), ends: end.sums.get(g.key) })).sort((a, b) => steady(b.values) - steady(a.values));
   if (groups.others) list.forEach((layer, i) => { layer.colour = placeColour(i); }); // they come again: neighbours must differ
-  if (others.some(v => v > 0)) list.push({ key: "", name: groups.others ?? "others", colour: css("--other"), values: others });
+  const others = settle(high.others, end.others);
+  if (others.some(v => v > 0)) list.push({ key: "", name: groups.others ?? "others", colour: css("--other"), values: others, ends: end.others });
   return list;
 }
 
@@ -45,16 +53,16 @@ const rest = {
 
 // What a device holds beside the track's own memory. What was sampled holds from one sample to the next; at the moment
 // of the ledger its figures stand.
-function deviceLayers(data, track, total) {
+function deviceLayers(data, track, total, own) {
   const values = Object.fromEntries(Object.keys(rest).map(key => [key, new Float64Array(data.count)])), less = (a, b) => Math.max(0, a - b);
   const samples = data.raw.device_samples.find(s => s.device === track.device), pool = track.kind === "pool";
   const reserved = pool && windowsOf(data, "reserved", track.device), driver = windowsOf(data, "device", track.device);
   const contexts = samples && highest(data, samples.at_s, samples.beyond), others = samples && highest(data, samples.at_s, samples.others);
   for (let i = 0; i < data.count; i++) {
-    const own = Math.max(track.high[i], reserved?.[i] ?? 0);
-    values.unused[i] = own - track.high[i];
-    values.outside[i] = less(driver?.[i] ?? 0, own);
-    const left = total ? less(total, own + values.outside[i]) : Infinity; // between samples it is not known better
+    const held = Math.max(own[i], reserved?.[i] ?? 0);
+    values.unused[i] = held - own[i];
+    values.outside[i] = less(driver?.[i] ?? 0, held);
+    const left = total ? less(total, held + values.outside[i]) : Infinity; // between samples it is not known better
     values.neighbours[i] = Math.min(left, others?.[i] ?? 0);
     values.contexts[i] = Math.min(left - values.neighbours[i], contexts?.[i] ?? 0);
   }
@@ -67,10 +75,10 @@ function deviceLayers(data, track, total) {
     values.neighbours[at] = l.other_processes ?? 0;
     values.unexplained[at] = Math.max(0, l.unexplained ?? 0);
   }
-  const used = i => track.high[i] + ["unused", "outside", "contexts", "neighbours", "unexplained"].reduce((sum, key) => sum + values[key][i], 0);
+  const used = i => own[i] + ["unused", "outside", "contexts", "neighbours", "unexplained"].reduce((sum, key) => sum + values[key][i], 0);
   for (let i = 0; total && i < data.count; i++) values.free[i] = less(total, used(i));
   return Object.entries(rest).filter(([key]) => values[key].some(v => v > 0))
-    .map(([key, [name, colour]]) => ({ key: `rest:${key}`, name: key === "free" && !samples ? "free, or not seen" : name, colour: css(colour), values: values[key], rest: true }));
+    .map(([key, [name, colour]]) => ({ key: `rest:${key}`, name: key === "free" && !samples ? "free, or not seen" : name, colour: css(colour), values: values[key], ends: values[key], rest: true }));
 }
 
 // [{name, x, y, dash, peak}]; values hold from each x on.
@@ -105,13 +113,15 @@ export function layersOf(data, track, groups) {
   const limit = limitOf(data, track), lines = linesOf(data, track), failures = data.raw.moments.filter(m => m.name === "OOM" && isOf(m, track));
   // what a verdict about the host speaks of must be seen, though the heap is small beside it
   const host = !track.device && data.report.verdicts.some(v => v.device === "host");
-  const around = track.device ? deviceLayers(data, track, limit.bytes) : [], held = around.filter(l => l.key !== "rest:free");
+  const list = groupLayers(data, track, groups, failures), own = new Float64Array(data.count);
+  for (const l of list) for (let i = 0; i < data.count; i++) own[i] += l.values[i];
+  const around = track.device ? deviceLayers(data, track, limit.bytes, own) : [], held = around.filter(l => l.key !== "rest:free");
   let peak = Math.max(track.peak, 1);
-  for (let i = 0; i < data.count; i++) peak = Math.max(peak, held.reduce((sum, l) => sum + l.values[i], track.high[i]));
+  for (let i = 0; i < data.count; i++) peak = Math.max(peak, held.reduce((sum, l) => sum + l.values[i], own[i]));
   for (const line of lines) if (host || line.peak <= track.peak * 4) peak = Math.max(peak, line.peak);
   const limitShown = !!limit.bytes && (limit.bytes < peak * 2.5 || failures.length > 0);
   return {
     track, groups, limit, limitShown, failures, lines: lines.map(l => ({ ...l, apart: l.peak > peak })),
-    list: [...groupLayers(data, track, groups), ...limitShown ? around : held], top: Math.max(peak, limitShown ? limit.bytes : 0) * 1.08,
+    list: [...list, ...limitShown ? around : held], top: Math.max(peak, limitShown ? limit.bytes : 0) * 1.08,
   };
 }

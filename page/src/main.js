@@ -1,7 +1,7 @@
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
 import { el, fill, forgetColours } from "./dom.js";
-import { bytes, cut } from "./format.js";
+import { bytes, seconds, cut } from "./format.js";
 import { load, windowAt, valueOf, valuesOf, modes, work } from "./data.js";
 import { state, set, read, follow, onchange, command, moment, when, secondsWord, isOf } from "./state.js";
 import { setPalette, paletteName } from "./colours.js";
@@ -261,7 +261,7 @@ async function begin() {
   if (data.raw.changes) tabs.push(["changes", "Changes"]);
   tabs.forEach(([key], i) => { keys[i + 1] = () => set({ tab: key }); });
   Object.assign(state, read());
-  Object.assign(window.memtrace, { data, state, work, set, track, when, valueOf, valuesOf, treeOf, windowAt, layers: () => layersNow(), command: () => command(data, track()) });
+  Object.assign(window.memtrace, { data, state, work, set, track, when, valueOf, valuesOf, treeOf, windowAt, layers: layersNow, seconds, command: () => command(data, track()) });
   if (!data.tracks.some(t => t.peak)) {
     document.getElementById("app").replaceChildren(el("p", { class: "empty" }, "No memory was recorded: there is nothing to draw. What is known stands below."));
     document.getElementById("app").append(boxes.text);

@@ -373,10 +373,10 @@ let unfolded = false;
 // One for each colour; a click shows it alone: in the chart, in the flame graph and among owners. `shown` of the track's
 // own are there, the others behind a button.
 function entries(data, track, shown, redraw) {
-  const at = moment(data, track, state.at).at, most = l => Math.max(...l.values);
-  const own = layers.list.filter(l => !l.rest && most(l) > 0).sort((a, b) => b.values[at] - a.values[at] || most(b) - most(a)), rest = layers.list.filter(l => l.rest);
+  const { at, high } = moment(data, track, state.at), most = l => Math.max(...l.values), value = l => (high ? l.values : l.ends)[at];
+  const own = layers.list.filter(l => !l.rest && most(l) > 0).sort((a, b) => value(b) - value(a) || most(b) - most(a)), rest = layers.list.filter(l => l.rest);
   const entry = l => el("button", { type: "button", class: `key${state.only === `=${l.key}` ? " on" : ""}`, title: `${l.name}: at most ${bytes(most(l))}. A click shows it alone.`, "aria-pressed": String(state.only === `=${l.key}`),
-    onclick: () => set({ only: state.only === `=${l.key}` ? "" : `=${l.key}`, node: "" }) }, el("i", { style: { background: l.colour } }), `${cut(l.name, 34)} `, el("span", { class: "dim" }, bytes(l.values[at])));
+    onclick: () => set({ only: state.only === `=${l.key}` ? "" : `=${l.key}`, node: "" }) }, el("i", { style: { background: l.colour } }), `${cut(l.name, 34)} `, el("span", { class: "dim" }, bytes(value(l))));
   const lines = layers.lines.map(l => el("span", { class: "key", title: l.apart ? "too high to be drawn here" : "" }, el("i", { class: lineClass(l) }), l.name, l.apart ? el("span", { class: "dim" }, ` at most ${bytes(l.peak)}, above the chart`) : ""));
   return [own.slice(0, shown).map(entry), own.length > shown ? el("button", { type: "button", class: "key more", onclick: () => { unfolded = true; redraw(); } }, `${count(own.length - shown)} more`) : null, rest.map(entry), lines];
 }
