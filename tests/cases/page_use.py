@@ -3,6 +3,7 @@
 wherever it stands."""
 # timeout: 300
 import functools
+import json
 import os
 import re
 import sys
@@ -56,6 +57,8 @@ def case_resident_counts_shared_pages_once():
         return [Math.max(...d.raw.resident.bytes), d.report.system.resident_peak_bytes, line?.peak];""", hash="#track=heap")
     mt.equal((resident, lines), (peak, peak), "the chart's highest, and the ledger's")
     mt.between(40 << 20, peak, 150 << 20, "of 40 MiB that six processes share, and what each has of its own")
+    changes = json.loads(mt.execute([mt.MEMTRACE, "diff", "--json", generated("leak")[0].path, trace.path]).out)
+    mt.equal([row["after_bytes"] for row in changes["system"] if row["figure"] == "resident peak"], [peak], "what memtrace diff has")
 
 
 @mt.variants("fragmentation", "other_process", "capacity")
