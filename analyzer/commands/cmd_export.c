@@ -69,6 +69,9 @@ static int export(struct selection *v)
 	const struct export_ops *format = export_find(o->format);
 	if (!format)
 		return -MT_EUSAGE;
+	if (!format->stack && (o->all || v->options->rows))
+		return error_set(MT_EUSAGE, o->all ? "--all" : "-n", ERROR_NO_OFFSET, "%s has each block, not stacks",
+				 format->name);
 	if (format->binary && !o->output && output_is_terminal())
 		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET, "%s is not for a terminal: -o FILE",
 				 format->name);

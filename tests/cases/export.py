@@ -138,7 +138,7 @@ def case_sums_of_golden_traces(name):
 
 def case_known_stacks():
     """Outermost first, and what is left out of the picture is not in the file."""
-    stacks, sums = folded(busy())
+    stacks, sums = folded(busy(), "--all")
     through = {frames: size for frames, size in stacks.items() if "busy" in frames}
     mt.check(sum(through.values()) >= 0.99 * sums["heap"], "%d of %d bytes are busy()'s" % (sum(through.values()), sums["heap"]))
     for frames in through:
@@ -236,6 +236,34 @@ def case_no_stacks():
     stacks, sums = folded(trace)
     mt.equal(set(stacks), {(kind, "(no stack)") for kind in sums})
     mt.equal(dict(sums), moments(trace))
+
+
+def many():
+    """A Python program with 800 lines that keep as much each, and one that keeps half of all."""
+    path = os.path.join(mt.scratch("program"), "many.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("import json, decimal\nkeep = [bytearray(3 << 20)]\n" + "".join("def f%d(): keep.append(bytearray(3000))\nf%d()\n" % (i, i) for i in range(800)))
+    return mt.shimmed([mt.python(), path]).trace.settle().path
+
+
+def case_small_stacks_are_together():
+    """What is below 0.1 % of its kind is one stack, and so are imported modules; each byte is there. --all tells each, -n the largest."""
+    trace = many()
+    heap = {words: {frames: size for frames, size in folded(trace, "--device", "host", *words)[0].items()} for words in ((), ("--all",), ("-n", "3"), ("-n", "all"))}
+    sums = {words: sum(found.values()) for words, found in heap.items()}
+    mt.equal(set(sums.values()), {moments(trace)["heap"]}, "bytes")
+    most, names = 0.001 * sums[()], {("heap", "(smaller stacks)"), ("heap", "imported modules")}
+    mt.check(names < set(heap[()]), "together: %s" % [f for f in heap[()] if len(f) == 2])
+    labels = [frames for frames in heap[()] if len(frames) == 2]
+    mt.equal([(frames, size) for frames, size in heap[()].items() if size < most and frames not in labels], [], "told though it is small")
+    mt.check(len(heap["--all",]) > 800 and not names & set(heap["--all",]) and len(heap[()]) < 100, "%d stacks, of all %d" % (len(heap[()]), len(heap["--all",])))
+    mt.equal((heap["-n", "all"], len([f for f in heap["-n", "3"] if f not in labels])), (heap["--all",], 3))
+
+
+def case_speedscope_opens_on_what_failed():
+    _, exported = opened("speedscope", device())
+    page = json.loads(exported)
+    mt.equal(page["profiles"][page["activeProfileIndex"]]["name"], "cuda:0 pool")
 
 
 def case_format_is_asked_for():
