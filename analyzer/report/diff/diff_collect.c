@@ -317,7 +317,8 @@ int diff_take(struct diff *d, int side, const struct options *o)
 	if (e < 0)
 		return e;
 	s->open = true;
-	e = analysis_run(&s->analysis, &s->selection, ANALYSIS_TIMELINE | ANALYSIS_CATEGORIES | ANALYSIS_HOST, NULL, NULL);
+	e = analysis_run(&s->analysis, &s->selection, ANALYSIS_TIMELINE | ANALYSIS_CATEGORIES | ANALYSIS_HOST, NULL,
+			 NULL);
 	if (e < 0)
 		return e;
 	take_categories(d, side, s->analysis.diagnosis);

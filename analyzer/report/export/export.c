@@ -206,8 +206,7 @@ static int export_moment(const struct export_ops *ops, struct export *x, const s
 		return error_memory();
 	for (size_t i = 0; e == 0 && i < at->sites->count; i++) {
 		const struct owner *o = &at->sites->owners[i];
-		const char *label =
-			export_label(x, at->kind, o->stacks->stack, o->bytes, at->sites->bytes, told);
+		const char *label = export_label(x, at->kind, o->stacks->stack, o->bytes, at->sites->bytes, told);
 		if (label) {
 			e = join(&t, label, o);
 			continue;
@@ -217,8 +216,8 @@ static int export_moment(const struct export_ops *ops, struct export *x, const s
 				      list);
 		if (e == 0)
 			e = export_stack(ops, x,
-					 &(struct export_stack){ at, memory, NULL, o, list->frames, list->count, o->bytes,
-								 o->blocks });
+					 &(struct export_stack){ at, memory, NULL, o, list->frames, list->count,
+								 o->bytes, o->blocks });
 	}
 	if (e == 0)
 		e = export_togethers(ops, x, at, memory, &t);

@@ -64,7 +64,8 @@ int export_run(const struct export_ops *, struct selection *v, bool all);
 
 /* Why a stack is not told by itself: the name that stands for it; NULL = it is. `bytes` of `sum`, as the `rank`-th
  * largest. */
-const char *export_label(const struct export *, enum model_kind kind, uint32_t stack, uint64_t bytes, uint64_t sum, size_t rank);
+const char *export_label(const struct export *, enum model_kind kind, uint32_t stack, uint64_t bytes, uint64_t sum,
+			 size_t rank);
 
 /* A frame of that name, the same one each time: the whole stack of what is told under it. NULL = no memory. */
 const struct frame *export_label_frame(struct export *, const char *label);

@@ -701,6 +701,10 @@ static int close_profile(struct export *x)
 	return e;
 }
 
-const struct export_ops export_pprof = {
-	.name = "pprof", .binary = true, .by_process = true, .one_kind = true, .ask = ask, .stack = add_stack, .close = close_profile
-};
+const struct export_ops export_pprof = { .name = "pprof",
+					 .binary = true,
+					 .by_process = true,
+					 .one_kind = true,
+					 .ask = ask,
+					 .stack = add_stack,
+					 .close = close_profile };

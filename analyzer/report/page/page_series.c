@@ -164,8 +164,8 @@ static int take_device_sample(void *arg, const struct sample *x)
 		s->others += now - s->bytes[d->index];
 		s->bytes[d->index] = now;
 	}
-	if (d->kind != MT_SUBJECT_DEVICE || !is_of_device(s, d) || x->gone ||
-	    !(x->known >> MT_DEVICE_free & 1) || !still_at(s, x->ns, &own))
+	if (d->kind != MT_SUBJECT_DEVICE || !is_of_device(s, d) || x->gone || !(x->known >> MT_DEVICE_free & 1) ||
+	    !still_at(s, x->ns, &own))
 		return 0;
 	const uint64_t total = s->device->total_bytes, free = x->value[MT_DEVICE_free];
 	const uint64_t used = total > free ? total - free : 0, others = used > s->others ? s->others : used;
@@ -180,15 +180,17 @@ void page_device_samples_json(json_t *o, const struct report *r, const bool *dev
 	const struct samples *samples = r->analysis.host ? host_memory_samples(r->analysis.host) : NULL;
 	json_t *list = json_array();
 	for (unsigned i = 0; samples && i < model_devices(r->selection->model); i++) {
-		struct device_samples s = { .selection = r->selection, .samples = samples,
-					    .device = model_device(r->selection->model, i), .at = json_array(),
+		struct device_samples s = { .selection = r->selection,
+					    .samples = samples,
+					    .device = model_device(r->selection->model, i),
+					    .at = json_array(),
 					    .rows = { json_array(), json_array() },
 					    .bytes = calloc(samples_subjects(samples) + 1ul, sizeof(*s.bytes)) };
 		if (devices[i] && s.bytes && s.device->total_bytes)
 			samples_each(samples, 0, UINT64_MAX, take_device_sample, &s);
 		free(s.bytes);
-		json_t *one = json_pack("{s:o, s:o, s:o, s:o}", "device", json_text(s.device->name), "at_s", s.at, "others",
-					s.rows[0], "beyond", s.rows[1]);
+		json_t *one = json_pack("{s:o, s:o, s:o, s:o}", "device", json_text(s.device->name), "at_s", s.at,
+					"others", s.rows[0], "beyond", s.rows[1]);
 		if (s.any)
 			json_array_append(list, one);
 		json_decref(one);

@@ -96,9 +96,8 @@ static int append_site(struct page_stack *s, uint32_t site)
 static uint32_t label_of(struct stack_list *l, const struct window_site *s, uint32_t stack)
 {
 	const struct window_track *t = site_windows_track(l->report->analysis.windows, s->track);
-	const char *label = t->device == MODEL_NO_DEVICE ?
-				    builtin_suppressed_library(l->report->selection->stacks, stack) :
-				    NULL;
+	const char *label =
+		t->device == MODEL_NO_DEVICE ? builtin_suppressed_library(l->report->selection->stacks, stack) : NULL;
 	return label ? page_tree_label(l->tree, label) : 0;
 }
 
