@@ -1,7 +1,6 @@
 #include "analyzer/report/export/export.h"
 
 #include "analyzer/analysis/open.h"
-#include "analyzer/symbols/builtin_suppressions.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
@@ -90,44 +89,6 @@ static int export_parts(const struct export_ops *ops, struct export *x, struct e
 
 /* ---- what is told together ---------------------------------------------------------------------------------- */
 
-static const char small_stacks[] = "(smaller stacks)";
-
-const char *export_label(const struct export *x, enum model_kind kind, uint32_t stack, uint64_t bytes, uint64_t sum,
-			 size_t rank)
-{
-	const uint64_t rows = x->selection->options->rows;
-	const char *label =
-		!x->all && kind < MODEL_HOST_KINDS ? builtin_suppressed_library(x->selection->stacks, stack) : NULL;
-	if (label || x->all)
-		return label;
-	return (rows ? rank >= rows : (double)bytes < (double)sum * EXPORT_SMALL) ? small_stacks : NULL;
-}
-
-struct label_frame {
-	struct label_frame *next;
-	struct frame frame;
-};
-
-const struct frame *export_label_frame(struct export *x, const char *label)
-{
-	struct label_frame *l = x->labels;
-	while (l && l->frame.name != label)
-		l = l->next;
-	if (!l && (l = calloc(1, sizeof(*l)))) {
-		*l = (struct label_frame){ .next = x->labels, .frame = { .name = label } };
-		x->labels = l;
-	}
-	return l ? &l->frame : NULL;
-}
-
-static void free_labels(struct export *x)
-{
-	for (struct label_frame *l = x->labels, *next; l; l = next) {
-		next = l->next;
-		free(l);
-	}
-}
-
 /* Stacks of one label. */
 struct together {
 	const char *label;
@@ -164,7 +125,7 @@ static int join(struct togethers *t, const char *label, const struct owner *o)
 		return error_memory();
 	struct owner *sum = &into->owner;
 	if (!sum->member_count)
-		sum->category = label == small_stacks ? CATEGORY_unknown : o->category;
+		sum->category = label == export_small_stacks ? CATEGORY_unknown : o->category;
 	sum->bytes += o->bytes;
 	sum->blocks += o->blocks;
 	int e = vec_reserve(sum->members, into->room, sum->member_count + o->member_count);
@@ -294,7 +255,7 @@ int export_run(const struct export_ops *ops, struct selection *v, bool all)
 		e = export_stacks(ops, &x, &m);
 	x.failed = e < 0;
 	int closed = ops->close ? ops->close(&x) : 0;
-	free_labels(&x);
+	export_free_labels(&x);
 	e = e < 0 ? e : closed;
 	if (e == 0)
 		print_notes(v, &m);

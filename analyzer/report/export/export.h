@@ -70,6 +70,9 @@ const char *export_label(const struct export *, enum model_kind kind, uint32_t s
 /* A frame of that name, the same one each time: the whole stack of what is told under it. NULL = no memory. */
 const struct frame *export_label_frame(struct export *, const char *label);
 
+void export_free_labels(struct export *);
+extern const char export_small_stacks[]; /* the label of those that are small */
+
 /* The frame's name and "(FILE:LINE)" where these are known. Allocated; NULL when there is no memory. */
 char *export_frame_text(const struct frame *f);
 
