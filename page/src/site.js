@@ -103,10 +103,10 @@ export function drawSite(data, track, tree, box) {
     el("p", { class: "big" }, figure(shown), el("span", { class: "dim" }, ` ${percent(Math.abs(shown), total)}`)),
     code(data, node.frame),
     el("p", { class: "dim label" }, "alive over time"),
-    course(x, Array.from(values), { title: `alive over time, at the most ${bytes(Math.max(...values))}` }),
+    course(x, Array.from(values), { title: `alive over time, at most ${bytes(Math.max(...values))}` }),
     facts([
       sized ? [node.blocks === 1 ? "in" : "in blocks", node.blocks === 1 ? "1 block" : count(node.blocks), node.blocks === 1 ? "" : `of ${bytes(shown / node.blocks)} on average`] : null,
-      ["at the most", bytes(Math.max(...values))],
+      ["at most", bytes(Math.max(...values))],
       growth?.rate ? ["grows by", rateOf(growth), `\u00b1 ${bytes(growth.error)}, ${growth.kind}`] : growth ? ["shape", growth.kind] : null,
       growth ? ["certainty", growth.certainty] : null,
       growth ? ends(data, track) : null,
