@@ -128,9 +128,15 @@ function drawTimelineAgain() {
 
 // ---- drawing ----
 
+// As the report has it: to the event, where the page has its moment.
+function peakTime(t) {
+  const m = data.raw.moments.find(m => m.name === "Peak" && m.track === t.name);
+  return seconds(m ? m.at_s : data.times[t.high.indexOf(t.peak) + 1]);
+}
+
 function drawRow() {
   const t = track();
-  fill(boxes.tracks, data.tracks.filter(x => x.peak).map(x => el("option", { value: x.name, selected: x === t }, `${x.title}, peak ${bytes(x.peak)}`)));
+  fill(boxes.tracks, data.tracks.filter(x => x.peak).map(x => el("option", { value: x.name, selected: x === t }, `${x.title}, peak ${bytes(x.peak)} at ${peakTime(x)}`)));
   const seen = new Set(), at = state.at || moment(data, t, "").command;
   const moments = data.raw.moments.filter(m => isOf(m, t) && !seen.has(m.at) && seen.add(m.at));
   const ooms = moments.filter(m => m.name === "OOM");
