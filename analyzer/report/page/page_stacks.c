@@ -449,8 +449,8 @@ static json_t *json_processes(const struct process_sums *p, unsigned track, cons
 
 /* ---- stacks -------------------------------------------------------------------------------------------------- */
 
-/* What its sites had together, into `room`, and into the sums of their processes; whether that is an estimate. *temporary
- * gets how many blocks their threads freed before they allocated anything else. */
+/* What its sites had together, into `room`, and into the sums of their processes; whether that is an estimate.
+ * *temporary gets how many blocks their threads freed before they allocated anything else. */
 static bool sum_up(const struct report *r, const struct page_stack *s, const struct process_sums *p,
 		   struct window_values *room, uint64_t *temporary)
 {
