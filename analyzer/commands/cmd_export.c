@@ -12,6 +12,7 @@
 struct export_options {
 	struct options common;
 	const char *format, *output;
+	bool all;
 };
 
 static const struct option_row rows[] = {
@@ -19,6 +20,9 @@ static const struct option_row rows[] = {
 	  "folded, speedscope, pprof, snapshot (of PyTorch), perfetto, csv, ndjson", 0 },
 	{ "output", 'o', "FILE", OPTION_STRING, offsetof(struct export_options, output),
 	  "write it there, not on stdout", 0 },
+	{ "all", 0, NULL, OPTION_FLAG, offsetof(struct export_options, all),
+	  "each stack of each kind of memory, however small", 0 },
+	OPTIONS_ROW("rows", 'n', "ROWS", OPTION_ROWS, rows, "so many stacks of each kind, and the others together"),
 	OPTIONS_ROW_AT,
 	OPTIONS_ROW_DEVICE,
 	OPTIONS_ROW_PROCESS,
@@ -33,8 +37,9 @@ static const struct option_row rows[] = {
 const struct option_spec cmd_export_spec = {
 	"memtrace export --format FORMAT [--at TIME] [options] [DIR...]",
 	"What was alive at the peak, or at another moment with --at, in the format of\n"
-	"another tool: for each kind of memory every stack and its bytes; perfetto and\n"
-	"snapshot also what happened up to then.",
+	"another tool: for each kind of memory its stacks and their bytes; perfetto and\n"
+	"snapshot also what happened up to then. What is below 0.1 % is told together,\n"
+	"and so are imported modules; --all tells every stack.",
 	rows,
 	OPTIONS_TEXT,
 	"  memtrace export --format folded | flamegraph.pl --countname=bytes > peak.svg\n"
@@ -45,14 +50,14 @@ const struct option_spec cmd_export_spec = {
 	"Read: docs/export.md",
 };
 
-static int export_into(const struct export_ops *format, struct selection *v, const char *path)
+static int export_into(const struct export_ops *format, struct selection *v, bool all, const char *path)
 {
 	struct new_file file;
 	int e = new_file_open(&file, path);
 	if (e < 0)
 		return e;
 	print_into(file.file);
-	e = export_run(format, v);
+	e = export_run(format, v, all);
 	print_into(NULL);
 	int closed = new_file_close(&file, e == 0);
 	return e < 0 ? e : closed;
@@ -64,10 +69,13 @@ static int export(struct selection *v)
 	const struct export_ops *format = export_find(o->format);
 	if (!format)
 		return -MT_EUSAGE;
+	if (!format->stack && (o->all || v->options->rows))
+		return error_set(MT_EUSAGE, o->all ? "--all" : "-n", ERROR_NO_OFFSET, "%s has each block, not stacks",
+				 format->name);
 	if (format->binary && !o->output && output_is_terminal())
 		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET, "%s is not for a terminal: -o FILE",
 				 format->name);
-	return o->output ? export_into(format, v, o->output) : export_run(format, v);
+	return o->output ? export_into(format, v, o->all, o->output) : export_run(format, v, o->all);
 }
 
 int cmd_export(int argc, char **argv)

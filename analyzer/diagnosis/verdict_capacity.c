@@ -61,9 +61,10 @@ char *capacity_advice(const struct evidence_device *d, uint64_t missing)
 			BYTES(missing), site, COUNT(d->holder.blocks), BYTES(d->holder.each));
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		if (ways[i].category == d->most_for && d->most_for_bytes)
-			return output_format("need at least %s less. Most are %s (%s; %s holds %s): %s", BYTES(missing),
-					     ways[i].are, BYTES(d->most_for_bytes), site, BYTES(d->holder.bytes),
-					     ways[i].way);
+			return output_format(
+				"need at least %s less. Most are %s (%s); of all kinds %s holds most (%s): %s",
+				BYTES(missing), ways[i].are, BYTES(d->most_for_bytes), site, BYTES(d->holder.bytes),
+				ways[i].way);
 	if (!d->holder.site)
 		return output_format(
 			"need at least %s less: a smaller batch or model, activation checkpointing, offloading, or a larger device",

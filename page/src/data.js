@@ -51,7 +51,7 @@ export function unpack(raw) {
     if (!t) return;
     const name = t.device ? (t.kind === "pool" ? `${t.device} pool` : t.device) : t.kind;
     const track = { ...t, index: i, name, title: titleOf(t), peak: Math.max(0, ...t.high), stacks: [], groups: new Map() }, all = t.high.map((v, k) => k);
-    track.processes = t.processes.filter(p => processes.has(p.process)).map(p => ({ ...processes.get(p.process), high: highs(n, p.at, p.high, kept(n, p.at, p.live)) }));
+    track.processes = t.processes.filter(p => processes.has(p.process)).map(p => ({ ...processes.get(p.process), live: kept(n, p.at, p.live), high: highs(n, p.at, p.high, kept(n, p.at, p.live)) }));
     for (const key of ["allocated", "passing"]) lazily(track, `${key}Before`, () => sumsBefore(n, all, t[key]));
     data.tracks.push(track);
   });
@@ -61,7 +61,9 @@ export function unpack(raw) {
     const stack = {
       node: s.node, category: s.category, site: s.site, estimated: !!s.estimated, sites: s.sites,
       live: kept(n, s.at, s.live), track: tracks.get(s.track), path: pathOf(data, s.node), most: 0,
+      label: s.label ? pathOf(data, s.label)[0] : -1, madeAndFreed: s.temporary ?? 0,
     };
+    if (stack.label >= 0) stack.site = stack.label; // one row for all of them, as in the report's lists
     stack.high = highs(n, s.at, s.high, stack.live);
     for (let i = 0; i < n; i++) if (stack.high[i] > stack.most) stack.most = stack.high[i];
     lazily(stack, "blocks", () => kept(n, s.at, s.blocks));
@@ -117,16 +119,17 @@ export function windowAt(data, seconds) {
 
 export const modes = {
   alive: { name: "Alive", title: "what was alive at the moment", range: false },
-  grew: { name: "Grew in range", title: "what was alive at the end of the range and not at its beginning", range: true },
+  grew: { name: "Grew", title: "what was alive at the end of the range and not at its beginning", range: true },
   allocated: { name: "Allocated", title: "all that was allocated in the range, freed or not", range: true },
-  temporary: { name: "Temporary", title: "what was allocated and freed again within one window of the range", range: true },
+  temporary: { name: "Temporary", title: "what was allocated and freed again within one window of the range; in blocks: what its thread freed before it allocated anything else, in the whole run", range: true },
   difference: { name: "Difference", title: "end of the range against its beginning: what grew, and what shrank", range: true },
 };
 
 // What a column says of a mode; `of` is a stack or a track. A range is (from, to]: windows from + 1 to to, and what was
 // alive before is that at the end of window from; -1 = nothing was.
-export function valueOf(of, mode, when) {
+export function valueOf(of, mode, when, what = "") {
   work.windows += mode === "alive" ? 1 : 2;
+  if (what === "blocks") return mode === "temporary" ? of.madeAndFreed ?? 0 : blocksOf(of, mode, when);
   if (mode === "alive") return when.high ? of.high[when.at] : of.live[when.at];
   if (mode === "grew" || mode === "difference") return of.live[when.to] - (when.from >= 0 ? of.live[when.from] : 0);
   const before = mode === "allocated" ? of.allocatedBefore : of.passingBefore;
@@ -137,14 +140,18 @@ export function blocksOf(of, mode, when) {
   return mode === "alive" ? of.blocks[when.at] : of.blocks[when.to] - (when.from >= 0 ? of.blocks[when.from] : 0);
 }
 
+// Whether there are figures of blocks: what was allocated is told in bytes alone.
+export const hasBlocks = mode => mode !== "allocated";
+
 // [{stack, value}], and what is in no stack of the page's.
-export function valuesOf(track, mode, when, filter) {
+export function valuesOf(track, mode, when, filter, what = "") {
   const list = [];
-  let all = valueOf(track, mode, when), known = 0;
+  let all = valueOf(track, mode, when, what), known = 0;
   for (const stack of track.stacks) {
-    const value = valueOf(stack, mode, when);
+    const value = valueOf(stack, mode, when, what);
     known += value;
     if (value && (!filter || filter(stack))) list.push({ stack, value });
   }
+  if (what === "blocks" && mode === "temporary") all = known; // of a track they are not counted
   return { list, rest: filter ? 0 : all - known, all };
 }

@@ -17,6 +17,7 @@ export function count(n) {
 
 export function seconds(s) {
   if (s === null || s === undefined) return "not known";
+  if (s > 0 && s < 0.001) return s < 0.000001 ? `${(s * 1e9).toFixed(0)} ns` : s < 0.0001 ? `${(s * 1e6).toFixed(s < 0.00001 ? 1 : 0)} \u00b5s` : `${(s * 1e3).toFixed(2)} ms`;
   if (s < 100) return `${s.toFixed(s < 1 ? 3 : s < 10 ? 2 : 1)} s`;
   const whole = Math.floor(s), two = n => String(n).padStart(2, "0");
   return `${two(Math.floor(whole / 3600))}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`;
@@ -34,11 +35,16 @@ export function shown(text) {
   return String(text).replace(unseen, "\ufffd");
 }
 
-// Its beginning and its end; no character is parted.
+// Its beginning; no character is parted.
 export function cut(text, length) {
   text = shown(text);
-  if (text.length <= length) return text;
-  return `${text.slice(0, length / 2).replace(/[\ud800-\udbff]$/, "")}\u2026${text.slice(text.length - length / 2 + 1).replace(/^[\udc00-\udfff]/, "")}`;
+  return text.length <= length ? text : `${text.slice(0, length - 1).replace(/[\ud800-\udbff]$/, "")}\u2026`;
+}
+
+// Its end, which tells paths apart.
+export function cutPath(text, length) {
+  text = shown(text);
+  return text.length <= length ? text : `\u2026${text.slice(text.length - length + 1).replace(/^[\udc00-\udfff]/, "")}`;
 }
 
 export function base(path) {

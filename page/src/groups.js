@@ -22,7 +22,7 @@ export function stackGroups(data, track) {
 
 function makeGroups(data, track, by) {
   if (by === "process")
-    return { others: "other processes", list: track.processes.map(p => ({ key: p.id, name: processName(p), values: p.high })) };
+    return { others: "other processes", list: track.processes.map(p => ({ key: p.id, name: processName(p), values: p.high, ends: p.live })) };
   if (by === "category") {
     const sums = new Map();
     for (const s of track.stacks) sums.set(s.category, Math.max(sums.get(s.category) ?? 0, s.most));

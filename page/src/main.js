@@ -1,13 +1,13 @@
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
 import { el, fill, forgetColours } from "./dom.js";
-import { bytes } from "./format.js";
+import { bytes, seconds, cut } from "./format.js";
 import { load, windowAt, valueOf, valuesOf, modes, work } from "./data.js";
-import { state, set, read, onchange, command, moment, when, secondsWord } from "./state.js";
+import { state, set, read, follow, onchange, command, moment, when, secondsWord, isOf } from "./state.js";
 import { setPalette, paletteName } from "./colours.js";
 import { grouping } from "./groups.js";
-import { drawTimeline, zoom, chooseRange } from "./timeline.js";
-import { drawFlame, modeButtons, treeOf } from "./flame.js";
+import { drawTimeline, zoom, chooseRange, nameOfOnly, layersNow } from "./timeline.js";
+import { drawFlame, modeButtons, treeOf, mark, shapes, escapeRegExp } from "./flame.js";
 import { drawSite } from "./site.js";
 import { drawMap } from "./map.js";
 import { drawOwners, drawGrowth, drawProcesses, drawHost, drawLost, drawChanges } from "./tabs.js";
@@ -38,7 +38,7 @@ function build() {
   boxes = {
     legend: el("div", { class: "legend" }), plot: el("div", { class: "plot", role: "img", "aria-label": "memory over time" }), strip: el("canvas", { class: "strip", tabIndex: 0, "aria-label": "range of time" }),
     nav: el("nav", { role: "tablist" }), command: el("code", { class: "command" }), low: el("div", { class: "low" }), left: el("div", { class: "left" }), right: el("aside", { class: "right", "aria-label": "details" }),
-    bar: el("div", { class: "modes" }), flame: el("div", { class: "flame" }), moments: el("div", { class: "moments" }), tracks: el("select", { "aria-label": "memory", onchange: e => set({ track: e.target.value, node: "", map: "", q: "" }) }),
+    bar: el("div", { class: "modes" }), flame: el("div", { class: "flame" }), moments: el("div", { class: "moments" }), tracks: el("select", { "aria-label": "memory", onchange: e => set({ track: e.target.value, node: "", map: "", q: "", only: "" }) }),
   };
   const text = document.getElementById("text");
   boxes.text = text;
@@ -80,7 +80,7 @@ function firstTheme() {
 }
 
 function help() {
-  const keys = [["o p e", "failure, peak, end"], ["[ ]", "the moment before, the one after"], [".", "forget range, filter and zoom"], ["1 to 8", "tabs"], ["a g m t d", "alive, grew, allocated (made), temporary, difference"], ["/", "search; shift-click on a frame shows what goes through it alone"], ["+ -", "zoom in time, as the wheel does"], ["l", "dark or light"], ["?", "this"]];
+  const keys = [["o p e", "failure, peak, end"], ["[ ]", "the moment before, the one after"], [".", "forget range, filter and zoom"], ["1 to 8", "tabs"], ["a g m t d", "alive, grew, allocated (made), temporary, difference"], ["/", "search; shift-click on a frame shows what goes through it alone"], ["Tab, arrows, Enter", "in the flame graph: into it, from frame to frame, choose"], ["i s", "inverted; callers and callees"], ["n", "number of blocks, not bytes"], ["+ -", "zoom in time, as the wheel does"], ["l", "dark or light"], ["?", "this"]];
   const old = document.querySelector("dialog");
   if (old) { old.remove(); return; }
   const box = el("dialog", {}, el("h2", {}, "Keys"), el("dl", { class: "facts" }, keys.map(([k, what]) => el("div", {}, el("dt", { class: "m" }, k), el("dd", {}, what)))), el("button", { type: "button", onclick: () => box.remove() }, "Close"));
@@ -89,18 +89,61 @@ function help() {
   box.addEventListener("close", () => box.remove());
 }
 
+// ---- room ----
+
+const PHONE = 700, VERDICT = 112, FLAME = 420, LEAST_PLOT = 104; // pixels; of a window 720 high
+
+// The verdict is whole where there is room, else its sentences are lines that end with an ellipsis, and a button shows all.
+function fitVerdict() {
+  const most = Math.max(VERDICT, innerHeight * VERDICT / 720);
+  for (const v of document.querySelectorAll(".verdict")) {
+    const more = v.querySelector(".more") ?? el("button", { type: "button", class: "more", onclick: () => { v.classList.toggle("open"); fitVerdict(); layout(); drawTimelineAgain(); } });
+    more.remove();
+    v.classList.remove("tight", "tighter");
+    if (innerWidth < PHONE) continue;
+    const over = () => v.getBoundingClientRect().height > most, open = v.classList.contains("open");
+    if (!over() && !open) continue;
+    if (!open) {
+      v.classList.add("tight");
+      if (over()) v.classList.add("tighter");
+    }
+    more.textContent = open ? "less" : "all of it";
+    v.append(more);
+  }
+}
+
+// The chart gets what is left above the flame graph, which begins at a little more than half of the window.
+function layout() {
+  if (innerWidth < PHONE) { boxes.plot.style.height = ""; return; }
+  boxes.plot.style.height = `${LEAST_PLOT}px`;
+  const flame = boxes.low.getBoundingClientRect().top + scrollY + 8 + BAR, room = innerHeight * FLAME / 720 - flame;
+  boxes.plot.style.height = `${Math.max(LEAST_PLOT, Math.round(LEAST_PLOT + room))}px`;
+}
+
+const BAR = 34; // of buttons above the flame graph
+
+function drawTimelineAgain() {
+  if (data?.tracks.some(t => t.peak)) drawTimeline(data, track(), boxes, new Set());
+}
+
 // ---- drawing ----
+
+// As the report has it: to the event, where the page has its moment.
+function peakTime(t) {
+  const m = data.raw.moments.find(m => m.name === "Peak" && m.track === t.name);
+  return seconds(m ? m.at_s : data.times[t.high.indexOf(t.peak) + 1]);
+}
 
 function drawRow() {
   const t = track();
-  fill(boxes.tracks, data.tracks.filter(x => x.peak).map(x => el("option", { value: x.name, selected: x === t }, `${x.title}, peak ${bytes(x.peak)}`)));
+  fill(boxes.tracks, data.tracks.filter(x => x.peak).map(x => el("option", { value: x.name, selected: x === t }, `${x.title}, peak ${bytes(x.peak)} at ${peakTime(x)}`)));
   const seen = new Set(), at = state.at || moment(data, t, "").command;
-  const moments = data.raw.moments.filter(m => (!m.track || m.track === t.name) && !seen.has(m.at) && seen.add(m.at));
+  const moments = data.raw.moments.filter(m => isOf(m, t) && !seen.has(m.at) && seen.add(m.at));
   const ooms = moments.filter(m => m.name === "OOM");
   const button = (name, title, on, f) => el("button", { type: "button", class: on ? "on" : "", title, "aria-pressed": String(on), onclick: f }, name);
   const by = grouping(t), ways = [["category", "by category"], ["site", "by line"], ...t.processes.length > 1 ? [["process", "by process"]] : []];
   fill(boxes.moments,
-    ways.map(([k, name]) => button(name, "what the colours are", by === k, () => set({ by: k }))),
+    ways.map(([k, name]) => button(name, "what the colours are", by === k, () => set({ by: k, only: "" }))),
     el("span", { class: "gap" }),
     moments.map(m => button(ooms.length > 1 && m.name === "OOM" ? m.at.replace("oom", "OOM ").replace(":", "") : m.name, `at ${m.at_s} s`, at === m.at && state.mode === "alive", () => set({ at: m.at, mode: "alive", map: "" }))),
     phaseSelect());
@@ -120,32 +163,38 @@ function drawTabs() {
 }
 
 function drawBar() {
-  const search = boxes.bar.querySelector("input") ?? el("input", { type: "search", placeholder: "search  /", "aria-label": "only stacks with a frame that matches", oninput: e => set({ q: e.target.value, node: "" }) });
-  if (document.activeElement !== search) search.value = state.q;
-  const ranged = modes[state.mode].range, r = when(data, track());
-  const from = r.from >= 0 ? data.times[r.from + 1] : data.times[0], to = data.times[r.to + 1];
-  const buttons = [...modeButtons(), search,
-    el("button", { type: "button", class: state.native ? "on" : "", title: "frames below Python's too", "aria-pressed": String(!!state.native), onclick: () => set({ native: state.native ? "" : "1", node: "" }) }, "Native frames"),
-    el("span", { class: "dim" }, ranged ? `${from.toFixed(3)} to ${to.toFixed(3)} s` : `at ${r.time.toFixed(3)} s`)];
-  const held = document.activeElement === search;
-  boxes.bar.replaceChildren(...buttons);
+  const owners = state.tab === "owners", t = track();
+  const search = boxes.bar.querySelector("input") ?? el("input", { type: "search", placeholder: "search  /", "aria-label": "frames that match stand out; Filter shows their stacks alone",
+    oninput: e => set({ find: e.target.value }, true), onkeydown: e => { if (e.key === "Escape") { set({ find: "" }); e.target.value = ""; e.target.blur(); } } });
+  if (document.activeElement !== search) search.value = state.find;
+  const held = document.activeElement === search, button = (name, title, on, f) => el("button", { type: "button", class: on ? "on" : "", title, "aria-pressed": String(on), onclick: f }, name);
+  const filters = [state.q ? ["q", state.q] : null, state.only ? ["only", nameOfOnly(t)] : null].filter(f => f);
+  boxes.bar.replaceChildren(...[...modeButtons(),
+    owners ? null : el("select", { "aria-label": "shape of the flame graph", onchange: e => set({ shape: e.target.value, node: e.target.value === "sandwich" ? state.node : "" }) }, Object.entries(shapes).map(([key, s]) => el("option", { value: key, selected: state.shape === key, title: s.title }, s.name))),
+    owners ? null : button("Blocks", "how many instead of how much", state.what === "blocks", () => set({ what: state.what ? "" : "blocks" })),
+    owners ? null : button("Native", "frames below Python's too", !!state.native, () => set({ native: state.native ? "" : "1", node: "" })),
+    search, button("Filter", "only stacks with a frame that matches what is searched for", false, () => { if (state.find) set({ q: escapeRegExp(state.find), find: "", node: "" }); }),
+    ...filters.map(([key, name]) => el("button", { type: "button", class: "chip", title: "a click shows all again", onclick: () => set({ [key]: "", node: "" }) }, `only ${cut(name, 28)} \u00d7`)),
+    el("span", { class: "found", role: "status" })].filter(x => x));
   if (held) search.focus();
 }
 
 const wide = { owners: b => drawOwners(data, track(), b), growth: b => drawGrowth(data, track(), b), processes: b => drawProcesses(data, b), host: b => drawHost(data, b), lost: b => drawLost(data, b), changes: b => drawChanges(data, b) };
 
 function drawLow(changed) {
-  const onlyNode = changed && changed.size === 1 && changed.has("node");
+  const light = changed && [...changed].every(k => k === "node" && state.shape !== "sandwich" || k === "find"); // the same graph
   const tab = tabs.some(([k]) => k === state.tab) ? state.tab : "flame";
   boxes.low.className = `low ${tab}`;
   boxes.low.hidden = tab === "text";
   boxes.text.hidden = tab !== "text";
   boxes.right.hidden = !(tab === "flame" || tab === "map");
   if (tab === "flame") {
-    if (!onlyNode) {
+    if (!light) {
       if (!boxes.left.contains(boxes.flame)) fill(boxes.left, boxes.bar, boxes.flame);
       drawBar();
       tree = drawFlame(data, track(), boxes.flame);
+    } else if (changed.has("find")) {
+      mark(data, tree, boxes.flame);
     }
     drawSite(data, track(), tree, boxes.right);
   } else if (tab === "map") {
@@ -159,9 +208,10 @@ let pending = null;
 function all(changed) {
   const start = performance.now();
   work.nodes = work.windows = 0;
-  if (!changed || [...changed].some(k => k !== "node")) {
+  if (!changed || [...changed].some(k => !["node", "find", "shape", "what", "native", "tab"].includes(k))) {
     if (!changed || ["track", "at", "mode", "by"].some(k => changed.has(k))) drawRow();
-    drawTimeline(data, track(), boxes, changed && !["track", "by", "theme"].some(k => changed.has(k)) ? changed : null);
+    const again = changed && !["track", "by", "theme"].some(k => changed.has(k));
+    if (!again) drawTimeline(data, track(), boxes, null, layout); else drawTimeline(data, track(), boxes, changed);
   }
   drawTabs();
   drawLow(changed);
@@ -179,7 +229,7 @@ function later(changed) {
 // ---- keys ----
 
 function goTo(name) {
-  const t = track(), m = data.raw.moments.find(x => x.name === name && (!x.track || x.track === t.name));
+  const t = track(), m = data.raw.moments.findLast(x => x.name === name && isOf(x, t));
   if (m) set({ at: m.at, mode: "alive", map: "" });
 }
 
@@ -191,8 +241,9 @@ function step(by) {
 
 const keys = {
   o: () => goTo("OOM"), p: () => goTo("Peak"), e: () => goTo("End"), "[": () => step(-1), "]": () => step(1),
-  ".": () => { zoom(data, 0, Infinity); set({ from: "", to: "", q: "", node: "", mode: "alive" }); },
+  ".": () => { zoom(data, 0, Infinity); set({ from: "", to: "", q: "", find: "", only: "", node: "", mode: "alive" }); },
   a: () => set({ mode: "alive" }), g: () => set({ mode: "grew" }), m: () => set({ mode: "allocated" }), t: () => set({ mode: "temporary" }), d: () => set({ mode: "difference" }),
+  i: () => set({ shape: state.shape === "inverted" ? "" : "inverted", node: "" }), s: () => set({ shape: state.shape === "sandwich" ? "" : "sandwich" }), n: () => set({ what: state.what ? "" : "blocks" }),
   "/": () => { set({ tab: "flame" }); setTimeout(() => boxes.bar.querySelector("input")?.focus(), 60); },
   "+": () => zoom(data, (data.times[0] + data.times.at(-1)) / 2, 0.8), "-": () => zoom(data, (data.times[0] + data.times.at(-1)) / 2, 1.25),
   l: chooseTheme, "?": help,
@@ -216,7 +267,7 @@ async function begin() {
   if (data.raw.changes) tabs.push(["changes", "Changes"]);
   tabs.forEach(([key], i) => { keys[i + 1] = () => set({ tab: key }); });
   Object.assign(state, read());
-  Object.assign(window.memtrace, { data, state, work, set, track, when, valueOf, valuesOf, treeOf, windowAt, command: () => command(data, track()) });
+  Object.assign(window.memtrace, { data, state, work, set, track, when, valueOf, valuesOf, treeOf, windowAt, layers: layersNow, seconds, command: () => command(data, track()) });
   if (!data.tracks.some(t => t.peak)) {
     document.getElementById("app").replaceChildren(el("p", { class: "empty" }, "No memory was recorded: there is nothing to draw. What is known stands below."));
     document.getElementById("app").append(boxes.text);
@@ -224,11 +275,13 @@ async function begin() {
     return;
   }
   onchange(later);
+  fitVerdict();
   all();
-  addEventListener("hashchange", () => { const next = read(); set(next); });
+  addEventListener("hashchange", follow);
+  addEventListener("popstate", follow);
   addEventListener("keydown", onkey);
   let resizing = 0;
-  addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(() => all(), 100); });
+  addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(() => { fitVerdict(); all(); }, 100); });
   window.memtrace.ready = performance.now();
   document.body.dataset.ready = "1";
 }

@@ -1,9 +1,9 @@
 // What is known of the selected frame: its code, its bytes over time, how it grows, what it pins.
 import { el, fill, css, facts } from "./dom.js";
-import { bytes, count, percent, seconds, base, cut } from "./format.js";
+import { bytes, count, percent, seconds, cut, cutPath } from "./format.js";
 import { state, when } from "./state.js";
 import { frameName, framePlace, pathOf } from "./data.js";
-import { chosen, largest } from "./flame.js";
+import { chosen, largest, figure } from "./flame.js";
 
 function code(data, f) {
   const [, file, line] = data.frames[f], lines = data.raw.source?.[file];
@@ -87,7 +87,7 @@ export function drawSite(data, track, tree, box) {
   if (!tree) { fill(box); return; }
   const node = chosen(tree) ?? (state.node ? null : largest(data, track, tree));
   if (!node || node.frame === undefined) {
-    fill(box, el("h2", {}, track.title), el("p", { class: "big" }, bytes(tree.all)), el("p", { class: "dim" }, state.node ? "The chosen frame has nothing at this moment or in this range." : "Click on a frame to see its code, its course over time and how it grows; shift-click shows it alone."));
+    fill(box, el("h2", {}, track.title), el("p", { class: "big" }, figure(tree.all)), el("p", { class: "dim" }, state.node ? "The chosen frame has nothing at this moment or in this range." : "Click on a frame to see its code, its course over time and how it grows; shift-click shows it alone."));
     return;
   }
   const at = when(data, track), total = tree.value;
@@ -95,18 +95,18 @@ export function drawSite(data, track, tree, box) {
   for (const s of new Set(node.stacks)) for (let i = 0; i < data.count; i++) values[i] += s.live[i];
   const x = data.times.slice(1), growth = growthOf(data, track, node), [, file, line, library, language] = data.frames[node.frame];
   const shown = state.mode === "difference" ? node.delta : node.value;
-  const sized = node.blocks > 0 && state.mode === "alive";
+  const sized = node.blocks > 0 && state.mode === "alive" && state.what !== "blocks";
   const categories = [...new Set(node.stacks.map(s => s.category))].filter(c => c !== "unknown");
   fill(box,
     el("h2", { class: "m", title: data.frames[node.frame][0] ?? "" }, cut(frameName(data, node.frame), 90)),
-    el("p", { class: "dim m place", title: file ?? library ?? "" }, file ? `${file}${line ? `:${line}` : ""}` : library ?? ""),
-    el("p", { class: "big" }, bytes(shown), el("span", { class: "dim" }, ` ${percent(Math.abs(shown), total)}`)),
+    el("p", { class: "dim m place", title: file ?? library ?? "" }, cutPath(file ? `${file}${line ? `:${line}` : ""}` : library ?? "", 84)),
+    el("p", { class: "big" }, figure(shown), el("span", { class: "dim" }, ` ${percent(Math.abs(shown), total)}`)),
     code(data, node.frame),
     el("p", { class: "dim label" }, "alive over time"),
-    course(x, Array.from(values), { title: `alive over time, at the most ${bytes(Math.max(...values))}` }),
+    course(x, Array.from(values), { title: `alive over time, at most ${bytes(Math.max(...values))}` }),
     facts([
       sized ? [node.blocks === 1 ? "in" : "in blocks", node.blocks === 1 ? "1 block" : count(node.blocks), node.blocks === 1 ? "" : `of ${bytes(shown / node.blocks)} on average`] : null,
-      ["at the most", bytes(Math.max(...values))],
+      ["at most", bytes(Math.max(...values))],
       growth?.rate ? ["grows by", rateOf(growth), `\u00b1 ${bytes(growth.error)}, ${growth.kind}`] : growth ? ["shape", growth.kind] : null,
       growth ? ["certainty", growth.certainty] : null,
       growth ? ends(data, track) : null,
@@ -115,6 +115,6 @@ export function drawSite(data, track, tree, box) {
       language ? ["language", language] : null,
       node.stacks.some(s => s.estimated) ? ["sampled", "figures are estimates"] : null,
     ]),
-    node.up?.frame !== undefined ? el("p", { class: "dim label" }, "called by") : null,
+    node.up?.frame !== undefined ? el("p", { class: "dim label" }, state.shape === "inverted" ? "on the way to" : "called by") : null,
     madeBy(data, node));
 }

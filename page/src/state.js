@@ -2,28 +2,56 @@
 import { word, seconds } from "./format.js";
 import { windowAt } from "./data.js";
 
-const usual = { tab: "flame", track: "", at: "", from: "", to: "", mode: "alive", q: "", by: "", node: "", map: "", native: "" };
+// q: a filter; find: what is searched for, which stays among the rest; only: the key of a colour; shape: how the flame
+// graph is added up; what: bytes or blocks.
+const usual = { tab: "flame", track: "", at: "", from: "", to: "", mode: "alive", q: "", find: "", by: "", only: "", node: "", map: "", native: "", shape: "", what: "" };
 const listeners = [];
 export const state = { ...usual };
 
 export function onchange(f) { listeners.push(f); }
 
-export function set(change) {
+// With `moving` it is one of many changes of one movement, as of a brush: they are one step back together.
+export function set(change, moving = false) {
   const before = { ...state };
   Object.assign(state, change);
   const changed = new Set(Object.keys(state).filter(k => state[k] !== before[k]));
   if (!changed.size) return;
+  if (!moving) steps = true;
   later ||= setTimeout(write, 50);
   for (const f of listeners) f(changed);
 }
 
 // Browsers count how often an address changes, and a brush changes it with each movement.
-let later = 0;
+let later = 0, steps = false, movingSince = "";
 
-function write() {
-  later = 0;
+function address() {
   const words = Object.entries(state).filter(([k, v]) => v !== usual[k]).map(([k, v]) => `${k}=${encodeURIComponent(v)}`);
-  history.replaceState(null, "", words.length ? `#${words.join("&")}` : location.pathname + location.search);
+  return words.length ? `#${words.join("&")}` : location.pathname + location.search;
+}
+
+// A page within another one, as in a notebook, may have no address of its own.
+function write() {
+  const to = address(), push = steps || !movingSince;
+  later = 0;
+  movingSince = steps ? "" : "moving";
+  steps = false;
+  if (to === (location.hash || location.pathname + location.search)) return;
+  try { push ? history.pushState(null, "", to) : history.replaceState(null, "", to); } catch { /* then there is nothing to go back to */ }
+}
+
+// As the address has it: what Back and a link do. It is no new step.
+export function follow() {
+  clearTimeout(later);
+  later = 0;
+  set(read());
+  clearTimeout(later);
+  later = 0;
+  steps = false;
+}
+
+// Whether a moment is one of this memory: a failure is one of all that is on its device.
+export function isOf(m, track) {
+  return !m.track || m.track === track.name || m.name === "OOM" && !!track.device && [track.device, `${track.device} pool`].includes(m.track);
 }
 
 export function read() {
@@ -38,7 +66,7 @@ export function read() {
 
 // The moment that `at` names: {at: window, high: its highest moment rather than its end, name, time}.
 export function moment(data, track, text) {
-  const moments = data.raw.moments.filter(m => !m.track || m.track === track.name);
+  const moments = data.raw.moments.filter(m => isOf(m, track));
   const named = moments.find(m => m.at === text);
   if (named) {
     const at = windowAt(data, named.at_s);

@@ -13,7 +13,7 @@ const number = n => cell(n, count(n));
 // ---- owners ----
 
 function ownerRows(data, track) {
-  const at = when(data, track), { list, rest } = valuesOf(track, state.mode, at, filterOf(data)), by = new Map();
+  const at = when(data, track), { list, rest } = valuesOf(track, state.mode, at, filterOf(data, track)), by = new Map();
   for (const { stack, value } of list) {
     const key = `${stack.site}|${stack.category}`;
     let row = by.get(key);
@@ -179,8 +179,8 @@ function ledger(title, l, rows, words, total) {
 
 export function drawHost(data, box) {
   const system = data.report.system, parts = [];
-  for (const d of data.report.devices ?? []) if (d.ledger?.total && deviceRows.some(k => k !== "free" && d.ledger[k] > 0)) parts.push(ledger(`${d.name} at ${seconds(d.ledger.at_s)}`, d.ledger, deviceRows, deviceWords, d.ledger.total));
-  if (system?.ledger) parts.push(ledger(`${system.ledger.of === "cgroup" ? "Control group" : "Machine"} at ${seconds(system.ledger.at_s)}`, system.ledger, hostRows, hostWords, system.ledger.total_bytes));
+  for (const d of data.report.devices ?? []) if (d.ledger?.total && deviceRows.some(k => k !== "free" && d.ledger[k] > 0)) parts.push(ledger(`${d.name} at ${seconds(d.ledger.at_s)}, ${data.raw.moments.some(m => m.name === "OOM" && Math.abs(m.at_s - d.ledger.at_s) < 1e-6) ? "the failure" : "its peak"}`, d.ledger, deviceRows, deviceWords, d.ledger.total));
+  if (system?.ledger) parts.push(ledger(`${system.ledger.of === "cgroup" ? "Control group" : "Machine"} at ${seconds(system.ledger.at_s)}, ${data.report.processes.some(p => p.exit?.oom_killed && p.exit.oom_killed !== "no") ? "before the kernel killed" : "the fullest sample of these processes"}`, system.ledger, hostRows, hostWords, system.ledger.total_bytes));
   else parts.push(el("p", { class: "dim" }, "The host was not sampled: there is no ledger of it."));
   if (system) parts.push(el("section", { class: "ledger" }, el("h3", {}, "The machine"), facts([
     ["memory", bytes(system.memory_bytes)], ["limit of the control group", system.limit_bytes === null ? "none" : bytes(system.limit_bytes)],

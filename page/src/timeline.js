@@ -2,63 +2,16 @@
 // moment, so peaks are as high as they were.
 import uPlot from "uplot";
 import { el, fill, css } from "./dom.js";
-import { bytes, seconds, cut } from "./format.js";
+import { bytes, count, seconds, cut } from "./format.js";
 import { state, set, moment, range, secondsWord } from "./state.js";
-import { windowAt, valueOf } from "./data.js";
+import { windowAt } from "./data.js";
 import { groupsOf, grouping } from "./groups.js";
-import { placeColour } from "./colours.js";
+import { layersOf } from "./layers.js";
+import { showAt, hide } from "./hover.js";
 
 // Of the picture's area, in pixels: to the left are figures, to the right half a label of time.
 const LEFT = 62, RIGHT = 26;
 let plot = null, strip = null, view = null, layers = null, shape = "";
-
-function layersOf(data, track, groups) {
-  const sums = new Map(groups.list.map(g => [g.key, g.values ?? new Float64Array(data.count)])), others = track.high.slice();
-  for (const s of groups.of ? track.stacks : []) {
-    const into = sums.get(groups.of(s));
-    for (let i = 0; into && i < data.count; i++) into[i] += s.high[i];
-  }
-  for (const values of sums.values()) for (let i = 0; i < data.count; i++) others[i] = Math.max(0, others[i] - values[i]);
-  // the steadiest at the bottom, so that what grows is seen to grow
-  const steady = v => { let sum = 0, most = 1; for (const x of v) { sum += x; if (x > most) most = x; } return sum / most; };
-  const list = groups.list.map(g => ({ ...g, values: sums.get(g.key) })).sort((a, b) => steady(b.values) - steady(a.values));
-  if (groups.others) list.forEach((layer, i) => { layer.colour = placeColour(i); }); // they come again: neighbours must differ
-  if (others.some(v => v > 0)) list.push({ key: "", name: groups.others ?? "others", colour: css("--other"), values: others });
-  return list;
-}
-
-// Lines beside the stack: [{name, x, y, dash, colour}]
-function linesOf(data, track) {
-  const wanted = track.kind === "pool" ? [["reserved", track.device], ["device", track.device]]
-    : track.kind === "device" ? [["reserved", track.device]]
-      : [["rss", null], ["cgroup", null]];
-  // what a verdict about the host speaks of must be seen, though the heap is small beside it
-  const host = !track.device && data.report.verdicts.some(v => v.device === "host"), limit = data.report.system?.limit_bytes;
-  const names = { reserved: "reserved", device: "driver", rss: "resident (RSS)", cgroup: "control group" };
-  const lines = [];
-  for (const [what, device] of wanted) {
-    const found = data.raw.series.find(s => s.what === what && s.device === device);
-    if (!found) continue;
-    const x = [], y = [], width = data.raw.series_width_s, from = data.raw.series_from_s;
-    found.high.forEach((v, i) => { x.push(from + (found.first + i) * width, from + (found.first + i + 1) * width); y.push(v, v); });
-    const most = Math.max(...found.high);
-    if (what === "rss" && host && limit && most > limit || most > track.peak * 2.5 && !host) { lines.apart = [...(lines.apart ?? []), `${names[what]} at most ${bytes(most)}`]; continue; }
-    lines.push({ name: names[what], x, y, dash: lines.length ? [2, 3] : [5, 3], peak: Math.max(...found.high) });
-  }
-  const old = data.raw.before?.series.find(s => s.what === track.kind && (s.device ?? null) === (track.device ?? null));
-  if (old) {
-    const width = data.raw.before.series_width_s, from = data.raw.before.series_from_s, x = [], y = [];
-    old.high.forEach((v, i) => { x.push(from + (old.first + i) * width, from + (old.first + i + 1) * width); y.push(v, v); });
-    lines.push({ name: "before", x, y, dash: [1, 2], peak: Math.max(...old.high) });
-  }
-  return lines;
-}
-
-function limitOf(data, track) {
-  if (track.device) return { bytes: data.report.devices.find(d => d.name === track.device)?.total_bytes, name: "capacity" };
-  const system = data.report.system ?? {};
-  return system.limit_bytes ? { bytes: system.limit_bytes, name: "limit of the control group" } : { bytes: null };
-}
 
 // From the process's steps: when memory ends, as points in time.
 function forecastOf(data, track) {
@@ -81,7 +34,7 @@ function stepPath(ctx, u, data, top, bottom) {
 
 // It stays the same while a brush moves, so it is kept as a picture.
 function drawStack(u, data) {
-  const { ctx, bbox } = u, key = [bbox.left, bbox.top, bbox.width, bbox.height, view].join();
+  const { ctx, bbox } = u, key = [bbox.left, bbox.top, bbox.width, bbox.height, view, state.only].join();
   if (layers.pictureKey !== key) {
     layers.picture = document.createElement("canvas");
     layers.picture.width = ctx.canvas.width;
@@ -102,7 +55,7 @@ function paintStack(u, data, ctx) {
     const top = below.map((v, i) => v + layer.values[i]);
     stepPath(ctx, u, data, top, below);
     ctx.fillStyle = layer.colour;
-    ctx.globalAlpha = 0.88;
+    ctx.globalAlpha = state.only !== "" && `=${layer.key}` !== state.only ? 0.16 : 0.88;
     ctx.fill();
     below = top;
   }
@@ -169,7 +122,7 @@ function drawAround(u, data, track) {
     ctx.fillRect(a, top, b - a, bbox.height);
     ctx.globalAlpha = 1;
   }
-  for (const line of layers.lines) {
+  for (const line of layers.lines.filter(l => !l.apart)) {
     ctx.setLineDash(line.dash.map(v => v * pr));
     ctx.strokeStyle = css("--fg");
     ctx.lineWidth = 1.2 * pr;
@@ -210,7 +163,7 @@ function drawAround(u, data, track) {
       Math.min(X(f.at), right) - 6 * pr, top + 26 * pr, css("--bad"), "right", css("--bg"));
   }
   let last = -Infinity;
-  for (const m of data.raw.moments.filter(m => m.name === "OOM" && (m.track === track.name || m.track === track.device))) {
+  for (const m of layers.failures) {
     ctx.strokeStyle = css("--bad");
     ctx.lineWidth = 1.6 * pr;
     ctx.beginPath();
@@ -316,19 +269,38 @@ export function zoom(data, around, factor) {
   drawStrip(data);
 }
 
-export function chooseRange(data, a, b) {
+export function chooseRange(data, a, b, moving = false) {
   const from = windowAt(data, Math.max(data.times[0], Math.min(a, b))), to = windowAt(data, Math.max(a, b));
   if (to <= from) return;
-  set({ from: secondsWord(data.times[from + 1]), to: secondsWord(data.times[to + 1]), mode: state.mode === "alive" ? "grew" : state.mode });
+  set({ from: secondsWord(data.times[from + 1]), to: secondsWord(data.times[to + 1]), mode: state.mode === "alive" ? "grew" : state.mode }, moving);
 }
 
-function hover(data, track, u) {
-  const box = document.getElementById("hover");
-  if (!box) return;
-  if (u.cursor.left < 0) { box.textContent = ""; return; }
-  const i = windowAt(data, u.posToVal(u.cursor.left, "x"));
-  box.textContent = `${seconds(data.times[i + 1])}: at the most ${bytes(track.high[i])}, then ${bytes(track.live[i])}`;
+// The step and the phase that a time lies in.
+function around(data, t) {
+  const steps = data.report.steps?.source === "none" ? [] : data.report.steps?.list ?? [], step = steps.find(s => s.begin_s <= t && t <= s.end_s);
+  const phases = (data.report.phases ?? []).filter(p => p.start_s <= t && t <= p.end_s), phase = phases.sort((a, b) => (a.end_s - a.start_s) - (b.end_s - b.start_s))[0];
+  return [step ? `step ${count(step.number)}` : null, phase ? cut(phase.name, 44) : null].filter(x => x);
 }
+
+const SHOWN = 14; // rows of the box
+
+function hover(data, track, u) {
+  if (u.cursor.left < 0 || !u.over.matches(":hover")) { hide(); return; }
+  const i = windowAt(data, u.posToVal(u.cursor.left, "x")), place = u.over.getBoundingClientRect();
+  const all = [...layers.list].reverse().filter(l => l.values[i] > 0), small = all.length > SHOWN ? all.filter(l => !l.rest).sort((a, b) => a.values[i] - b.values[i]).slice(0, all.length - SHOWN + 1) : [];
+  const row = (mark, name, value) => el("tr", {}, el("td", {}, mark, cut(name, 46)), el("td", { class: "n" }, bytes(value)));
+  const swatch = colour => el("i", { class: "key", style: { background: colour } });
+  showAt(place.left + u.cursor.left, place.top + u.cursor.top,
+    el("b", {}, [seconds(data.times[i + 1]), ...around(data, data.times[i + 1])].join(", ")),
+    el("table", {}, el("tbody", {},
+      all.filter(l => !small.includes(l)).map(l => row(swatch(l.colour), l.name, l.values[i])),
+      small.length ? row(swatch(css("--other")), `${count(small.length)} smaller ones`, small.reduce((sum, l) => sum + l.values[i], 0)) : null,
+      row(null, `${track.title}, together`, track.high[i]),
+      layers.lines.filter(l => isFinite(l.values[i])).map(l => row(el("i", { class: `key ${lineClass(l)}` }), l.name, l.values[i])))),
+    data.times[i + 1] - data.times[i] > 0 ? el("p", { class: "dim" }, `highest in ${seconds(data.times[i + 1] - data.times[i])}; at its end ${bytes(track.live[i])}`) : null);
+}
+
+const lineClass = l => l.dash[0] > 4 ? "line" : l.dash[0] > 1 ? "line short" : "line dots";
 
 // ---- the strip below, with the brush ----
 
@@ -380,8 +352,8 @@ function brush(data) {
   strip.addEventListener("pointermove", e => {
     if (!drag) return;
     const t = time(e);
-    if (drag.fixed !== undefined) chooseRange(data, drag.fixed, t);
-    else chooseRange(data, Math.max(data.times[0], drag.a + t - drag.start), Math.min(data.times.at(-1), drag.b + t - drag.start));
+    if (drag.fixed !== undefined) chooseRange(data, drag.fixed, t, true);
+    else chooseRange(data, Math.max(data.times[0], drag.a + t - drag.start), Math.min(data.times.at(-1), drag.b + t - drag.start), true);
   });
   strip.addEventListener("pointerup", () => { drag = null; });
   strip.addEventListener("dblclick", () => set({ from: "", to: "" }));
@@ -389,28 +361,47 @@ function brush(data) {
 
 // ---- all ----
 
-export function legend(data, track) {
-  const at = moment(data, track, state.at), groups = layers.groups;
-  const items = layers.list.filter(l => l.values[at.at] > track.high[at.at] / 500).sort((a, b) => b.values[at.at] - a.values[at.at]).map(l => {
-    const sum = l.values[at.at];
-    return el("span", { class: "key", title: l.name }, el("i", { style: { background: l.colour } }), `${cut(l.name, 34)} `, el("span", { class: "dim" }, bytes(sum)));
-  });
-  const lines = layers.lines.map(l => el("span", { class: "key" }, el("i", { class: l.dash[0] > 4 ? "line" : l.dash[0] > 1 ? "line short" : "line dots" }), l.name));
-  return [...items.slice(0, 8), ...lines, (layers.lines.apart ?? []).map(t => el("span", { class: "dim", title: "too high to be drawn here" }, t))];
+// What tests look at.
+export const layersNow = () => layers;
+
+export function nameOfOnly() {
+  return layers?.list.find(l => `=${l.key}` === state.only)?.name ?? "none of these";
 }
 
-export function drawTimeline(data, track, boxes, changed) {
-  const by = grouping(track);
-  const next = `${track.name}|${by}|${boxes.plot.clientWidth}|${boxes.plot.clientHeight}|${changed ? "" : "all"}`;
-  if (!plot || next !== shape || !changed || changed.has("theme")) {
-    shape = next;
+let unfolded = false;
+
+// One for each colour; a click shows it alone: in the chart, in the flame graph and among owners. `shown` of the track's
+// own are there, the others behind a button.
+function entries(data, track, shown, redraw) {
+  const { at, high } = moment(data, track, state.at), most = l => Math.max(...l.values), value = l => (high ? l.values : l.ends)[at];
+  const own = layers.list.filter(l => !l.rest && most(l) > 0).sort((a, b) => value(b) - value(a) || most(b) - most(a)), rest = layers.list.filter(l => l.rest);
+  const entry = l => el("button", { type: "button", class: `key${state.only === `=${l.key}` ? " on" : ""}`, title: `${l.name}: at most ${bytes(most(l))}. A click shows it alone.`, "aria-pressed": String(state.only === `=${l.key}`),
+    onclick: () => set({ only: state.only === `=${l.key}` ? "" : `=${l.key}`, node: "" }) }, el("i", { style: { background: l.colour } }), `${cut(l.name, 34)} `, el("span", { class: "dim" }, bytes(value(l))));
+  const lines = layers.lines.map(l => el("span", { class: "key", title: l.apart ? "too high to be drawn here" : "" }, el("i", { class: lineClass(l) }), l.name, l.apart ? el("span", { class: "dim" }, ` at most ${bytes(l.peak)}, above the chart`) : ""));
+  return [own.slice(0, shown).map(entry), own.length > shown ? el("button", { type: "button", class: "key more", onclick: () => { unfolded = true; redraw(); } }, `${count(own.length - shown)} more`) : null, rest.map(entry), lines];
+}
+
+// As many as there is room for in a line, or in two of a high window.
+function label(data, track, box, redraw) {
+  const rows = innerWidth < 700 ? 5 : innerHeight < 1000 ? 1 : 2;
+  for (let shown = layers.list.filter(l => !l.rest).length; shown >= 0; shown--) {
+    fill(box, entries(data, track, shown, redraw));
+    if (unfolded || shown < 2 || box.getBoundingClientRect().height < 24 * rows) return;
+  }
+}
+
+// `layout` is called when the legend is there, and gives the chart its height.
+export function drawTimeline(data, track, boxes, changed, layout = null) {
+  const by = grouping(track), relabel = () => label(data, track, boxes.legend, relabel);
+  const wanted = `${track.name}|${by}|${boxes.plot.clientWidth}|${boxes.plot.clientHeight}|${changed ? "" : "all"}`;
+  if (!plot || wanted !== shape || !changed || changed.has("theme")) {
+    shape = wanted;
     if (!layers || layers.track !== track) view = null;
-    const groups = groupsOf(data, track, by), limit = limitOf(data, track), lines = linesOf(data, track);
-    const peak = Math.max(track.peak, ...lines.map(l => l.peak), 1);
-    const failed = data.raw.moments.some(m => m.name === "OOM" && (m.track === track.name || m.track === track.device));
-    const limitShown = limit.bytes && limit.bytes < peak * 2.5;
-    layers = { track, groups, list: layersOf(data, track, groups), lines, limit, limitShown, forecast: limitShown && !failed ? forecastOf(data, track) : null, top: Math.max(peak, limitShown ? limit.bytes : 0) * 1.08 };
+    const made = layersOf(data, track, groupsOf(data, track, by));
+    layers = { ...made, forecast: made.limitShown && !made.failures.length ? forecastOf(data, track) : null };
     if (plot) plot.destroy();
+    relabel();
+    layout?.();
     if (!strip) {
       strip = boxes.strip;
       brush(data);
@@ -420,5 +411,5 @@ export function drawTimeline(data, track, boxes, changed) {
     plot.redraw(false, false);
   }
   drawStrip(data);
-  fill(boxes.legend, el("b", {}, track.title), legend(data, track), el("span", { class: "dim", id: "hover" }));
+  relabel();
 }

@@ -18,6 +18,11 @@ def run(*words):
     return mt.execute([mt.MEMTRACE, *words], env=mt.clean_env())
 
 
+def without_place(name):
+    """Of `deep (busy.c:12)` the function."""
+    return re.sub(r" \([^()]*:\d+\)$", "", name)
+
+
 def folded(trace, *words):
     """{(frames outermost first): bytes} and {kind of memory: bytes}, parsed as flamegraph.pl does it."""
     done = run("export", "--format", "folded", *words, trace)
@@ -26,7 +31,7 @@ def folded(trace, *words):
     for line in done.out.splitlines():
         match = re.fullmatch(r"(.*) (\d+)", line)
         mt.check(match, "a line that is none: %r" % line)
-        frames = match[1].split(";")
+        frames = [without_place(name) for name in match[1].split(";")]
         mt.check(len(frames) >= 2 and all(frames), "empty names: %r" % line)
         stacks[tuple(frames)] += int(match[2])
         sums[frames[0]] += int(match[2])
@@ -77,7 +82,9 @@ def speedscope(trace, *words):
     page, exported = opened("speedscope", trace, *words)
     ours = [json.dumps(f) for f in json.loads(exported)["shared"]["frames"]]
     mt.equal(len(set(ours)), len(ours), "frames, each once: speedscope takes each for a function of its own")
-    frames = [(f["name"], f.get("file"), f.get("line")) for f in page["shared"]["frames"]]
+    frames = [(without_place(f["name"]), f.get("file"), f.get("line")) for f in page["shared"]["frames"]]
+    for f in page["shared"]["frames"]:
+        mt.check(not f.get("line") or f["name"].endswith(" (%s:%d)" % (os.path.basename(f["file"]), f["line"])), "a name without its place: %s" % f)
     return [(p["name"], p["unit"], weights(p, frames)) for p in page["profiles"]]
 
 
@@ -131,7 +138,7 @@ def case_sums_of_golden_traces(name):
 
 def case_known_stacks():
     """Outermost first, and what is left out of the picture is not in the file."""
-    stacks, sums = folded(busy())
+    stacks, sums = folded(busy(), "--all")
     through = {frames: size for frames, size in stacks.items() if "busy" in frames}
     mt.check(sum(through.values()) >= 0.99 * sums["heap"], "%d of %d bytes are busy()'s" % (sum(through.values()), sums["heap"]))
     for frames in through:
@@ -182,7 +189,7 @@ def case_speedscope_reads_folded(*words):
     for trace in (busy(), device()):
         page, _ = opened("folded", trace, *words)
         profile, = page["profiles"]
-        mt.equal(weights(profile, [f["name"] for f in page["shared"]["frames"]]), folded(trace, *words)[0], "stacks %s" % (words,))
+        mt.equal(weights(profile, [without_place(f["name"]) for f in page["shared"]["frames"]]), folded(trace, *words)[0], "stacks %s" % (words,))
 
 
 @mt.variants("devices", "gpu", "tree")
@@ -229,6 +236,34 @@ def case_no_stacks():
     stacks, sums = folded(trace)
     mt.equal(set(stacks), {(kind, "(no stack)") for kind in sums})
     mt.equal(dict(sums), moments(trace))
+
+
+def many():
+    """A Python program with 800 lines that keep as much each, and one that keeps half of all."""
+    path = os.path.join(mt.scratch("program"), "many.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("import json, decimal\nkeep = [bytearray(3 << 20)]\n" + "".join("def f%d(): keep.append(bytearray(3000))\nf%d()\n" % (i, i) for i in range(800)))
+    return mt.shimmed([mt.python(), path]).trace.settle().path
+
+
+def case_small_stacks_are_together():
+    """What is below 0.1 % of its kind is one stack, and so are imported modules; each byte is there. --all tells each, -n the largest."""
+    trace = many()
+    heap = {words: {frames: size for frames, size in folded(trace, "--device", "host", *words)[0].items()} for words in ((), ("--all",), ("-n", "3"), ("-n", "all"))}
+    sums = {words: sum(found.values()) for words, found in heap.items()}
+    mt.equal(set(sums.values()), {moments(trace)["heap"]}, "bytes")
+    most, names = 0.001 * sums[()], {("heap", "(smaller stacks)"), ("heap", "imported modules")}
+    mt.check(names < set(heap[()]), "together: %s" % [f for f in heap[()] if len(f) == 2])
+    labels = [frames for frames in heap[()] if len(frames) == 2]
+    mt.equal([(frames, size) for frames, size in heap[()].items() if size < most and frames not in labels], [], "told though it is small")
+    mt.check(len(heap["--all",]) > 800 and not names & set(heap["--all",]) and len(heap[()]) < 100, "%d stacks, of all %d" % (len(heap[()]), len(heap["--all",])))
+    mt.equal((heap["-n", "all"], len([f for f in heap["-n", "3"] if f not in labels])), (heap["--all",], 3))
+
+
+def case_speedscope_opens_on_what_failed():
+    _, exported = opened("speedscope", device())
+    page = json.loads(exported)
+    mt.equal(page["profiles"][page["activeProfileIndex"]]["name"], "cuda:0 pool")
 
 
 def case_format_is_asked_for():

@@ -94,7 +94,7 @@ def device():
 @mt.variants((), ("--at", "end"), ("--at", "0.01"), ("--from", "0.001", "--to", "0.02"), ("--device", "host"), ("--no-python",), ("--all-frames",))
 def case_sums_are_those_of_peak(*words):
     for trace in (busy(), device()):
-        p = Profile(export(trace, *words))
+        p = Profile(export(trace, "--all", *words))
         mt.equal((p.types, p.default), (["alloc_objects/count", "alloc_space/bytes", "inuse_objects/count", "inuse_space/bytes"], ["inuse_space/bytes"]))
         mt.equal(p.sums("inuse_space/bytes"), moments(trace, *words), "bytes %s" % (words,))
         mt.equal(p.sums("inuse_objects/count"), moments(trace, *words, what="blocks"), "blocks %s" % (words,))
@@ -103,7 +103,7 @@ def case_sums_are_those_of_peak(*words):
 @mt.variants("devices", "gpu", "killed", "system", "tree")
 def case_sums_of_golden_traces(name):
     trace = golden_traces.unpack(name, mt.scratch("golden"))
-    p = Profile(export(trace))
+    p = Profile(export(trace, "--all"))
     mt.equal(p.sums("inuse_space/bytes"), moments(trace))
     of_process = collections.Counter()
     for s in p.samples:
@@ -112,10 +112,18 @@ def case_sums_of_golden_traces(name):
     mt.equal(set(of_process) <= {str(q["pid"]) for q in page["processes"]}, True, "processes %s" % of_process)
 
 
+def case_one_kind_of_memory():
+    """What failed, else the heap: kinds must not be added up. Bytes are that kind's, though small stacks are together."""
+    for trace, kind in ((device(), "cuda:0 pool"), (busy(), "heap")):
+        wanted = moments(trace)
+        mt.check(len(wanted) > 1 or trace == busy(), "one kind alone: %s" % wanted)
+        mt.equal(Profile(export(trace)).sums("inuse_space/bytes"), {kind: wanted[kind]})
+
+
 def case_all_that_was_allocated():
     """Also by stacks that have nothing any more."""
     for trace in (busy(), device()):
-        p, page = Profile(export(trace, "--at", "end")), json.loads(run("report", "--json", trace).out)
+        p, page = Profile(export(trace, "--all", "--at", "end")), json.loads(run("report", "--json", trace).out)
         for kind, key in (("heap", "host"), ("pinned", "pinned")):
             wanted = page.get(key) or {}
             mt.equal(p.sums("alloc_space/bytes").get(kind, 0), wanted.get("allocated_bytes", 0), kind)
@@ -139,7 +147,7 @@ def case_known_stacks():
 
 def case_pprof_adds_up_what_it_is_asked():
     """Its own sums, by a label and by function."""
-    out = export(device())
+    out = export(device(), "--all")
     for kind, size in moments(device()).items():
         device_name, kind_name = kind.split() if " " in kind else ("host", kind)
         top = consumers.pprof("-top", "-unit=B", "-nodefraction=0", "-tagfocus=kind=^%s$" % kind_name, "-tagfocus=device=^%s$" % device_name, out)

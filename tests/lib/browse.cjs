@@ -1,9 +1,18 @@
-// Opens pages in Chromium and says what it is asked: reads {page, hash, script, javascript, width, height, theme, keys, shot} from lines of
+// Opens pages in Chromium and says what it is asked: reads {page, hash, script, javascript, width, height, theme, keys, acts, shot} from lines of
 // stdin; `script` is the body of an async function that is run in the page. For each it prints a line of JSON: {value, console, errors,
 // requests, dialogs}, or {failed}. One browser is there for all of them; each page has a context of its own.
 // usage: node browse.cjs MODULES CHROMIUM
 const path = require("node:path"), readline = require("node:readline");
 const [modules, executablePath] = process.argv.slice(2);
+
+// {key}, {move: [x, y]}, {click: a selector}, {back: true}, {run: a body as of script}
+async function did(page, act) {
+  if (act.key) await page.keyboard.press(act.key);
+  if (act.move) await page.mouse.move(...act.move);
+  if (act.click) await page.click(act.click);
+  if (act.back) await page.goBack();
+  if (act.run) await page.evaluate(`(async () => { ${act.run} })()`);
+}
 
 async function answer(browser, ask) {
   const said = { value: null, console: [], errors: [], requests: [], dialogs: 0 };
@@ -20,6 +29,7 @@ async function answer(browser, ask) {
     if (ask.javascript !== false) await page.waitForSelector("body[data-ready]", { timeout: 60000 });
     if (ask.shot) await page.waitForTimeout(200);
     for (const key of ask.keys || []) { await page.keyboard.press(key); await page.waitForTimeout(120); }
+    for (const act of ask.acts || []) { await did(page, act); await page.waitForTimeout(120); }
     if (ask.javascript === false) said.value = await page.innerText("body");
     else said.value = await page.evaluate(`(async () => { ${ask.script} })()`);
     if (ask.shot) await page.screenshot({ path: ask.shot });

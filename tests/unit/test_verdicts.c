@@ -99,7 +99,7 @@ TEST(capacity_says_what_to_change)
 		const char *way;
 	} ways[] = {
 		{ CATEGORY_activations,
-		  "Most are activations (9.00 GiB; model.py:7 forward holds 5.00 GiB): smaller batch" },
+		  "Most are activations (9.00 GiB); of all kinds model.py:7 forward holds most (5.00 GiB): smaller batch" },
 		{ CATEGORY_parameters, "Most are parameters (9.00 GiB" },
 		{ CATEGORY_gradients, "shard them" },
 		{ CATEGORY_optimizer, "shard or offload its state" },

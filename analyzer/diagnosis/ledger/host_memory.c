@@ -2,6 +2,7 @@
 #include "analyzer/diagnosis/ledger/host_memory_internal.h"
 
 #include "analyzer/util/error.h"
+#include "analyzer/util/vec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,8 @@
 #define EARLY_NS (3 * SECOND) /* a victim may take so long to end after it was counted */
 #define LATE_NS  (5 * SECOND) /* ... and be seen to have ended so long before a sample shows the count */
 #define AS_FULL  64           /* moments that differ by less than 1/64 are equally full */
+
+enum { MOST_MOMENTS = 8192 }; /* then each second one goes */
 
 /* ---- the pass over all samples --------------------------------------------------------------------------- */
 
@@ -30,6 +33,7 @@ struct pass {
 	uint64_t looked;     /* of the shares what this sample looked at closely */
 	uint64_t most, most_ns;
 	uint64_t best, best_ns, best_looked; /* of the moments that are as full the one that is known best */
+	int error;
 };
 
 static bool has(const struct sample *x, unsigned field)
@@ -101,6 +105,33 @@ static void take_process(struct pass *p, const struct sample *x)
 	}
 }
 
+/* Of two that follow each other the higher one stays. */
+static void halve_moments(struct host_memory *s)
+{
+	for (size_t i = 0; i < s->moment_count / 2; i++)
+		s->moments[i] = s->moments[2 * i + (s->moments[2 * i + 1].bytes > s->moments[2 * i].bytes)];
+	s->moment_count /= 2;
+	s->moment_each *= 2;
+	s->moment_more = 0;
+}
+
+static void note_moment(struct pass *p, uint64_t ns, uint64_t bytes)
+{
+	struct host_memory *s = p->s;
+	struct host_moment *last = s->moment_count ? &s->moments[s->moment_count - 1] : NULL;
+	if (last && ++s->moment_more < s->moment_each) {
+		if (bytes > last->bytes)
+			*last = (struct host_moment){ ns, bytes };
+		return;
+	}
+	if (s->moment_count == MOST_MOMENTS)
+		halve_moments(s);
+	p->error = vec_reserve(s->moments, s->moment_room, s->moment_count + 1);
+	if (!p->error)
+		s->moments[s->moment_count++] = (struct host_moment){ ns, bytes };
+	s->moment_more = 0;
+}
+
 /* It comes last in each sample. */
 static void take_machine(struct pass *p, const struct sample *x)
 {
@@ -139,6 +170,7 @@ static void take_machine(struct pass *p, const struct sample *x)
 		p->best_looked = p->looked;
 	}
 	raise(&p->most, &p->most_ns, now, x->ns);
+	note_moment(p, x->ns, now);
 	p->group = p->looked = 0;
 }
 
@@ -185,7 +217,7 @@ static int note_sample(void *arg, const struct sample *x)
 		take_cgroup(arg, x);
 	else if (x->subject->kind == MT_SUBJECT_MACHINE)
 		take_machine(arg, x);
-	return 0;
+	return ((struct pass *)arg)->error;
 }
 
 /* ---- who was killed --------------------------------------------------------------------------------------- */
@@ -383,6 +415,7 @@ int host_memory_open(struct host_memory **out, struct reader *r)
 		s->reader = r;
 		s->host = reader_hosts(r) ? reader_host(r, 0) : NULL;
 		s->processes = calloc(reader_processes(r) + 1ul, sizeof(*s->processes));
+		s->moment_each = 1;
 	}
 	if (!s || !s->processes)
 		e = error_memory();
@@ -414,6 +447,7 @@ void host_memory_close(struct host_memory *s)
 	free(s->worst);
 	free(s->processes);
 	free(s->others);
+	free(s->moments);
 	free(s);
 }
 
@@ -430,6 +464,11 @@ const struct host_facts *host_facts(const struct host_memory *s)
 const struct host_ledger *host_ledger(const struct host_memory *s)
 {
 	return &s->ledger;
+}
+size_t host_moments(const struct host_memory *s, const struct host_moment **out)
+{
+	*out = s->moments;
+	return s->moment_count;
 }
 const struct host_process *host_process(const struct host_memory *s, unsigned id)
 {

@@ -31,6 +31,9 @@ struct host_memory {
 	struct host_ledger ledger;
 	struct host_other *others;
 	size_t other_count, other_room;
+	struct host_moment *moments;
+	size_t moment_count, moment_room;
+	unsigned moment_each, moment_more; /* so many samples for each of them; in the last one */
 };
 
 static inline uint64_t known_or(const struct sample_state *x, unsigned field, uint64_t otherwise)

@@ -224,7 +224,8 @@ static void take_steps(struct diff *d, int side)
 static void take_system(struct diff *d, int side)
 {
 	const struct samples *s = timeline_samples(d->side[side].analysis.timeline);
-	double rss = 0, swap = 0;
+	const struct host_facts *f = host_facts(d->side[side].analysis.host);
+	double swap = 0;
 	bool any = false;
 	for (unsigned i = 0; s && i < samples_subjects(s); i++) {
 		const struct sample_subject *j = samples_subject(s, i);
@@ -236,12 +237,12 @@ static void take_system(struct diff *d, int side)
 		if (j->kind != MT_SUBJECT_PROCESS || !j->traced)
 			continue;
 		any = true;
-		rss += j->known & 1ull << MT_PROCESS_rss ? (double)j->most[MT_PROCESS_rss].value : 0;
 		swap += j->known & 1ull << MT_PROCESS_swap ? (double)j->most[MT_PROCESS_swap].value : 0;
 	}
 	if (!any)
 		return;
-	add(d, side, SYSTEM, "processes", "resident peaks", rss);
+	if (f->traced_peak != HOST_KILL_UNKNOWN)
+		add(d, side, SYSTEM, "processes", "resident peak", (double)f->traced_peak);
 	add(d, side, SYSTEM, "processes", "swap peaks", swap);
 }
 
@@ -315,7 +316,8 @@ int diff_take(struct diff *d, int side, const struct options *o)
 	if (e < 0)
 		return e;
 	s->open = true;
-	e = analysis_run(&s->analysis, &s->selection, ANALYSIS_TIMELINE | ANALYSIS_CATEGORIES, NULL, NULL);
+	e = analysis_run(&s->analysis, &s->selection, ANALYSIS_TIMELINE | ANALYSIS_CATEGORIES | ANALYSIS_HOST, NULL,
+			 NULL);
 	if (e < 0)
 		return e;
 	take_categories(d, side, s->analysis.diagnosis);

@@ -5,6 +5,7 @@
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 #include "analyzer/util/suggest.h"
+#include "analyzer/util/vec.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -86,25 +87,131 @@ static int export_parts(const struct export_ops *ops, struct export *x, struct e
 	return 0;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------- */
+/* ---- what is told together ---------------------------------------------------------------------------------- */
+
+/* Stacks of one label. */
+struct together {
+	const char *label;
+	struct owner owner;
+	size_t room;
+};
+
+struct togethers {
+	struct together *list;
+	size_t count, room;
+};
+
+static int by_process(const void *a, const void *b)
+{
+	const struct model_site *x = *(const struct model_site *const *)a, *y = *(const struct model_site *const *)b;
+	return (x->process > y->process) - (x->process < y->process);
+}
+
+static struct together *together_of(struct togethers *t, const char *label)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->list[i].label == label)
+			return &t->list[i];
+	if (vec_reserve(t->list, t->room, t->count + 1) < 0)
+		return NULL;
+	t->list[t->count] = (struct together){ .label = label };
+	return &t->list[t->count++];
+}
+
+static int join(struct togethers *t, const char *label, const struct owner *o)
+{
+	struct together *into = together_of(t, label);
+	if (!into)
+		return error_memory();
+	struct owner *sum = &into->owner;
+	if (!sum->member_count)
+		sum->category = label == export_small_stacks ? CATEGORY_unknown : o->category;
+	sum->bytes += o->bytes;
+	sum->blocks += o->blocks;
+	int e = vec_reserve(sum->members, into->room, sum->member_count + o->member_count);
+	for (size_t i = 0; e == 0 && i < o->member_count; i++)
+		sum->members[sum->member_count++] = o->members[i];
+	return e;
+}
+
+static int export_stack(const struct export_ops *ops, struct export *x, const struct export_stack *s)
+{
+	return ops->by_process ? export_parts(ops, x, *s) : ops->stack(x, s);
+}
+
+static int export_togethers(const struct export_ops *ops, struct export *x, const struct moment *at, const char *memory,
+			    struct togethers *t)
+{
+	int e = 0;
+	for (size_t i = 0; i < t->count; i++) {
+		struct owner *o = &t->list[i].owner;
+		const struct frame *frame = o->frame = export_label_frame(x, t->list[i].label);
+		qsort(o->members, o->member_count, sizeof(*o->members), by_process);
+		if (e == 0)
+			e = frame ? export_stack(ops, x,
+						 &(struct export_stack){ at, memory, NULL, o, &frame, 1, o->bytes,
+									 o->blocks })
+				  : error_memory();
+	}
+	return e;
+}
 
 static int export_moment(const struct export_ops *ops, struct export *x, const struct moment *at,
 			 struct frame_list *list)
 {
+	struct togethers t = { 0 };
 	int e = 0;
+	size_t told = 0;
 	char *memory = export_memory(at->kind, at->device);
 	if (!memory)
 		return error_memory();
 	for (size_t i = 0; e == 0 && i < at->sites->count; i++) {
 		const struct owner *o = &at->sites->owners[i];
+		const char *label = export_label(x, at->kind, o->stacks->stack, o->bytes, at->sites->bytes, told);
+		if (label) {
+			e = join(&t, label, o);
+			continue;
+		}
+		told++;
 		e = stacks_list_shown(x->selection->stacks, o->stacks->stack, selection_flags(x->selection->options),
 				      list);
-		struct export_stack s = { at, memory, NULL, o, list->frames, list->count, o->bytes, o->blocks };
 		if (e == 0)
-			e = ops->by_process ? export_parts(ops, x, s) : ops->stack(x, &s);
+			e = export_stack(ops, x,
+					 &(struct export_stack){ at, memory, NULL, o, list->frames, list->count,
+								 o->bytes, o->blocks });
 	}
+	if (e == 0)
+		e = export_togethers(ops, x, at, memory, &t);
+	for (size_t i = 0; i < t.count; i++)
+		free(t.list[i].owner.members);
+	free(t.list);
 	free(memory);
 	return e;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------- */
+
+/* The last failure's, else the heap's, else the one with the most. */
+static const struct moment *main_moment(const struct moments *m)
+{
+	const struct moment *best = NULL;
+	uint64_t last = 0;
+	for (size_t i = 0; i < m->count; i++) {
+		const struct model_device *d = m->moments[i].device;
+		const struct model_oom *oom = d && d->oom_count ? &d->oom[d->oom_count - 1] : NULL;
+		if (oom && oom->at.ns >= last && oom->pool == (m->moments[i].kind == MODEL_POOL)) {
+			best = &m->moments[i];
+			last = oom->at.ns;
+		}
+	}
+	for (size_t i = 0; i < m->count && !best; i++)
+		if (m->moments[i].kind == MODEL_HEAP && m->moments[i].sites->bytes)
+			best = &m->moments[i];
+	if (!best)
+		for (size_t i = 0; i < m->count; i++)
+			if (!best || m->moments[i].sites->bytes > best->sites->bytes)
+				best = &m->moments[i];
+	return best;
 }
 
 /* What the format has no place for. */
@@ -126,26 +233,29 @@ static int export_stacks(const struct export_ops *ops, struct export *x, const s
 	struct frame_list list = { 0 };
 	int e = ops->open ? ops->open(x) : 0;
 	for (size_t i = 0; e == 0 && i < m->count; i++)
-		e = export_moment(ops, x, &m->moments[i], &list);
+		if (!ops->one_kind || x->all || x->selection->options->device || &m->moments[i] == x->main)
+			e = export_moment(ops, x, &m->moments[i], &list);
 	free(list.frames);
 	return e;
 }
 
-int export_run(const struct export_ops *ops, struct selection *v)
+int export_run(const struct export_ops *ops, struct selection *v, bool all)
 {
 	struct model_query q = MODEL_QUERY_ALL;
 	struct moments m = { 0 };
-	struct export x = { .selection = v };
+	struct export x = { .selection = v, .all = all || v->options->rows == OPTIONS_ALL_ROWS };
 	int e = ops->ask ? ops->ask(&x, &q) : 0;
 	v->by = BY_STACK;
 	if (e == 0)
 		e = selection_run(v, &q);
 	if (e == 0 && ops->stack)
 		e = moments_find(&m, v);
+	x.main = main_moment(&m);
 	if (e == 0)
 		e = export_stacks(ops, &x, &m);
 	x.failed = e < 0;
 	int closed = ops->close ? ops->close(&x) : 0;
+	export_free_labels(&x);
 	e = e < 0 ? e : closed;
 	if (e == 0)
 		print_notes(v, &m);

@@ -28,7 +28,7 @@ static int print_stack(struct export *x, const struct export_stack *s)
 		return 0;
 	print_name(s->memory);
 	for (size_t i = s->count; i-- > 0;) {
-		char *text = frame_text(s->frames[i]);
+		char *text = export_frame_text(s->frames[i]);
 		if (!text)
 			return error_memory();
 		print(";");

@@ -419,7 +419,7 @@ static uint64_t intern_frame(struct perfetto *p, struct heap *h, const struct fr
 	struct interned *i = intern(h, INTERNED_FRAMES, f, &is_new);
 	if (!i || !is_new)
 		return i ? i->number : 0;
-	char *name = frame_text(f);
+	char *name = export_frame_text(f);
 	uint64_t function = intern_text(p, h, INTERNED_FUNCTIONS, name), mapping = intern_mapping(p, h, f);
 	uint64_t source = f->file ? intern_text(p, h, INTERNED_SOURCES, f->file) : 0;
 	protobuf_uint(&p->inner, FRAME_ID, i->number);

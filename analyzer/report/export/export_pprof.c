@@ -384,13 +384,19 @@ static int ask(struct export *x, struct model_query *q)
 
 /* ---- stacks that have nothing at the moment -------------------------------------------------------------- */
 
-static bool is_wanted(const struct selection *v, const struct allocated *a)
+static bool is_wanted(const struct export *x, const struct allocated *a)
 {
+	const struct selection *v = x->selection;
+	if (!x->all && !v->options->device &&
+	    (!x->main || a->kind != x->main->kind ||
+	     a->device != (x->main->device ? x->main->device->index : MODEL_NO_DEVICE)))
+		return false;
 	return a->blocks && v->kinds & 1u << a->kind &&
 	       (a->device == MODEL_NO_DEVICE || selection_has_device(v, a->device));
 }
 
-static int add_gone_stack(struct export *x, const struct allocated *a, struct frame_list *list)
+/* `sum`: of all that have nothing. */
+static int add_gone_stack(struct export *x, const struct allocated *a, uint64_t sum, struct frame_list *list)
 {
 	const struct selection *v = x->selection;
 	const struct process *process = reader_process(v->reader, a->process);
@@ -400,6 +406,8 @@ static int add_gone_stack(struct export *x, const struct allocated *a, struct fr
 	const struct owner owner = { .category = categories_of(v->categories, stack, LIFETIME_UNKNOWN) };
 	char *memory = export_memory(at.kind, at.device);
 	int e = memory ? stacks_list_shown(v->stacks, stack, selection_flags(v->options), list) : error_memory();
+	const char *label = export_label(x, at.kind, stack, a->bytes, sum, 0);
+	const struct frame *only = label ? export_label_frame(x, label) : NULL;
 	if (e == 0)
 		e = add_sample(
 			x->state,
@@ -407,8 +415,8 @@ static int add_gone_stack(struct export *x, const struct allocated *a, struct fr
 						.memory = memory,
 						.process = process,
 						.owner = &owner,
-						.frames = list->frames,
-						.count = list->count },
+						.frames = only ? &only : list->frames,
+						.count = only ? 1 : list->count },
 			(const int64_t[VALUES]){
 				[ALLOCATED_BYTES] = (int64_t)a->bytes, [ALLOCATED_BLOCKS] = (int64_t)a->blocks });
 	free(memory);
@@ -420,18 +428,20 @@ static int add_gone(struct export *x)
 	const struct selection *v = x->selection;
 	const struct profile *p = x->state;
 	struct frame_list list = { 0 };
+	uint64_t sum = 0;
 	int e = 0;
 	for (uint32_t n = 1; n <= p->allocated.count; n++) {
 		const struct allocated *a = set_record(&p->allocated, n);
-		if (!is_wanted(v, a))
+		if (!is_wanted(x, a))
 			continue;
+		sum += a->bytes;
 		stacks_prepare(v->stacks, reader_process(v->reader, a->process), a->node);
 		stacks_prepare(v->stacks, reader_process(v->reader, a->process), a->node2);
 	}
 	stacks_look_ahead(v->stacks, NULL);
 	for (uint32_t n = 1; n <= p->allocated.count && e == 0; n++)
-		if (is_wanted(v, set_record(&p->allocated, n)))
-			e = add_gone_stack(x, set_record(&p->allocated, n), &list);
+		if (is_wanted(x, set_record(&p->allocated, n)))
+			e = add_gone_stack(x, set_record(&p->allocated, n), sum, &list);
 	free(list.frames);
 	return e;
 }
@@ -687,6 +697,10 @@ static int close_profile(struct export *x)
 	return e;
 }
 
-const struct export_ops export_pprof = {
-	.name = "pprof", .binary = true, .by_process = true, .ask = ask, .stack = add_stack, .close = close_profile
-};
+const struct export_ops export_pprof = { .name = "pprof",
+					 .binary = true,
+					 .by_process = true,
+					 .one_kind = true,
+					 .ask = ask,
+					 .stack = add_stack,
+					 .close = close_profile };

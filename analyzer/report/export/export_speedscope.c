@@ -31,6 +31,7 @@ struct speedscope {
 	size_t place_count, place_room;
 	struct hash_index index;
 	const struct moment *at; /* whose profile is open */
+	size_t profiles, active; /* active: the index of the one that is shown first */
 	uint64_t *weights;       /* of its samples, bytes */
 	size_t weight_count, weight_room;
 };
@@ -82,7 +83,7 @@ static int64_t place_number(struct speedscope *s, struct place p)
 
 static int64_t frame_number(struct speedscope *s, const struct frame *f)
 {
-	return place_number(s, (struct place){ .name = frame_text(f),
+	return place_number(s, (struct place){ .name = export_frame_text(f),
 					       .file = f->file ? f->file : f->library,
 					       .line = f->file ? f->line : 0 });
 }
@@ -162,8 +163,11 @@ static int add_stack(struct export *x, const struct export_stack *stack)
 	struct speedscope *s = x->state;
 	if (!stack->bytes)
 		return 0;
-	if (stack->at != s->at)
+	if (stack->at != s->at) {
 		begin_profile(s, stack);
+		s->active = stack->at == x->main ? s->profiles : s->active;
+		s->profiles++;
+	}
 	int e = print_sample(s, stack);
 	if (e == 0)
 		e = vec_reserve_raw(s->weights, s->weight_room, s->weight_count + 1);
@@ -179,7 +183,7 @@ static int end(struct export *x)
 		return 0;
 	if (!x->failed) {
 		end_profile(s);
-		print("],\n\"shared\":{\"frames\":[");
+		print("],\n\"activeProfileIndex\":%zu,\n\"shared\":{\"frames\":[", s->active);
 		print_places(s);
 		print("]}}\n");
 	}

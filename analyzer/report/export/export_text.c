@@ -23,3 +23,14 @@ char *export_clean(const char *text)
 		error_memory();
 	return clean;
 }
+
+char *export_frame_text(const struct frame *f)
+{
+	char *name = frame_text(f);
+	const char *base = f->file ? strrchr(f->file, '/') : NULL;
+	if (!name || !f->file || !f->line)
+		return name;
+	char *text = output_format("%s (%s:%u)", name, base ? base + 1 : f->file, f->line);
+	free(name);
+	return text ? text : (error_memory(), NULL);
+}

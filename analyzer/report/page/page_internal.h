@@ -65,6 +65,9 @@ void page_maps_json(json_t *o, const struct report *r, struct page_tree *t, size
 /* ---- page_series.c ---- */
 
 void page_series_json(json_t *o, const struct selection *v, const bool *devices); /* "series": memory over time */
+/* "resident", of the host, and "device_samples": what else was on devices */
+void page_resident_json(json_t *o, const struct report *r);
+void page_device_samples_json(json_t *o, const struct report *r, const bool *devices);
 /* "moments": failures, peaks, the end */
 void page_moments_json(json_t *o, const struct report *r, const bool *devices);
 void page_growth_json(json_t *o, const struct report *r, struct page_tree *t, const bool *devices);

@@ -7,8 +7,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { MOST_SERIES = 60, MOST_MOMENTS = 400 };
+enum { MOST_SERIES = 60, MOST_MOMENTS = 400, MOST_POINTS = 4000 };
 
 /* ---- series -------------------------------------------------------------------------------------------------- */
 
@@ -82,6 +83,119 @@ void page_series_json(json_t *o, const struct selection *v, const bool *devices)
 	json_object_set_new(o, "series_from_s", json_seconds(model_from_ns(v->model)));
 	json_object_set_new(o, "series_width_s", json_seconds(model_timeline_width_ns(v->model)));
 	json_object_set_new(o, "series", list);
+}
+
+/* ---- what was sampled ----------------------------------------------------------------------------------------- */
+
+/* "resident": {at_s, bytes}, of the traced processes of the first host, shared once: at most the ledger's figure. */
+void page_resident_json(json_t *o, const struct report *r)
+{
+	const struct host_moment *list = NULL;
+	const size_t count = r->analysis.host ? host_moments(r->analysis.host, &list) : 0;
+	json_t *at = json_array(), *bytes = json_array();
+	for (size_t i = 0; i < count; i++)
+		if (list[i].ns >= r->selection->from_ns) {
+			json_array_append_new(at, json_seconds(list[i].ns));
+			json_array_append_new(bytes, json_bytes(list[i].bytes));
+		}
+	json_object_set_new(o, "resident", json_pack("{s:o, s:o}", "at_s", at, "bytes", bytes));
+}
+
+/* What a device had beside the memory of traced processes, at samples in which that memory did not move. */
+struct device_samples {
+	const struct selection *selection;
+	const struct model_device *device;
+	const struct samples *samples;
+	uint64_t *bytes; /* by subject: of processes that are not traced */
+	uint64_t others; /* their sum */
+	json_t *at, *rows[2];
+	uint64_t last[2];
+	bool any;
+};
+
+static bool is_of_device(const struct device_samples *s, const struct sample_subject *x)
+{
+	return x->host->index == s->device->host->index && x->backend == s->device->backend && *s->device->uuid &&
+	       !strcmp(x->text, s->device->uuid);
+}
+
+/* Live bytes of traced processes while they were the same for three stretches; false = they changed. */
+static bool still_at(const struct device_samples *s, uint64_t ns, uint64_t *bytes)
+{
+	const struct model_series *t = &s->device->timeline[LAYER_MEMORY];
+	const uint64_t from = model_from_ns(s->selection->model), width = model_timeline_width_ns(s->selection->model);
+	const uint64_t at = ns > from && width ? (ns - from) / width : 0;
+	*bytes = 0;
+	if (!t->count || at + 1 < t->first)
+		return true;
+	if (at <= t->first || at + 1 >= t->first + t->count)
+		return false;
+	*bytes = t->buckets[at - t->first].last;
+	for (uint64_t i = at - 1 - t->first; i <= at + 1 - t->first; i++)
+		if (t->buckets[i].low != *bytes || t->buckets[i].high != *bytes)
+			return false;
+	return true;
+}
+
+/* Only what differs by a thousandth of the device from the point before. */
+static void add_point(struct device_samples *s, uint64_t ns, const uint64_t values[2])
+{
+	const uint64_t enough = s->device->total_bytes / 1000 + 1;
+	bool differs = !s->any;
+	for (int k = 0; k < 2; k++)
+		differs |= values[k] > s->last[k] + enough || values[k] + enough < s->last[k];
+	if (!differs || json_array_size(s->at) >= MOST_POINTS)
+		return;
+	json_array_append_new(s->at, json_seconds(ns));
+	for (int k = 0; k < 2; k++) {
+		json_array_append_new(s->rows[k], json_bytes(values[k]));
+		s->last[k] = values[k];
+	}
+	s->any = true;
+}
+
+static int take_device_sample(void *arg, const struct sample *x)
+{
+	struct device_samples *s = arg;
+	const struct sample_subject *d = x->subject;
+	uint64_t own;
+	if (d->kind == MT_SUBJECT_DEVICE_PROCESS && is_of_device(s, d) && !d->traced) {
+		const uint64_t now = x->gone ? 0 : x->value[MT_DEVICE_PROCESS_bytes];
+		s->others += now - s->bytes[d->index];
+		s->bytes[d->index] = now;
+	}
+	if (d->kind != MT_SUBJECT_DEVICE || !is_of_device(s, d) || x->gone || !(x->known >> MT_DEVICE_free & 1) ||
+	    !still_at(s, x->ns, &own))
+		return 0;
+	const uint64_t total = s->device->total_bytes, free = x->value[MT_DEVICE_free];
+	const uint64_t used = total > free ? total - free : 0, others = used > s->others ? s->others : used;
+	add_point(s, x->ns, (uint64_t[]){ others, used > own + others ? used - own - others : 0 });
+	return 0;
+}
+
+/* "device_samples": [{device, at_s, others, beyond}]: what other processes had, and what the driver counts beyond that
+ * and what traced processes allocated: contexts. */
+void page_device_samples_json(json_t *o, const struct report *r, const bool *devices)
+{
+	const struct samples *samples = r->analysis.host ? host_memory_samples(r->analysis.host) : NULL;
+	json_t *list = json_array();
+	for (unsigned i = 0; samples && i < model_devices(r->selection->model); i++) {
+		struct device_samples s = { .selection = r->selection,
+					    .samples = samples,
+					    .device = model_device(r->selection->model, i),
+					    .at = json_array(),
+					    .rows = { json_array(), json_array() },
+					    .bytes = calloc(samples_subjects(samples) + 1ul, sizeof(*s.bytes)) };
+		if (devices[i] && s.bytes && s.device->total_bytes)
+			samples_each(samples, 0, UINT64_MAX, take_device_sample, &s);
+		free(s.bytes);
+		json_t *one = json_pack("{s:o, s:o, s:o, s:o}", "device", json_text(s.device->name), "at_s", s.at,
+					"others", s.rows[0], "beyond", s.rows[1]);
+		if (s.any)
+			json_array_append(list, one);
+		json_decref(one);
+	}
+	json_object_set_new(o, "device_samples", list);
 }
 
 /* ---- moments ------------------------------------------------------------------------------------------------- */

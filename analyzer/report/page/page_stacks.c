@@ -13,6 +13,7 @@ enum { PAGE_MOST_PROCESSES = 64 }; /* of a track */
 
 struct stack_key {
 	uint32_t track, node, category;
+	uint32_t label; /* node of the name that the report's lists have for it, as "imported modules"; 0 = none */
 };
 
 struct page_stack {
@@ -90,11 +91,14 @@ static int append_site(struct page_stack *s, uint32_t site)
 	return e;
 }
 
-/* As the report's lists have it: what modules and libraries need for themselves has one name. */
-static uint32_t small_node(struct stack_list *l, uint32_t stack)
+/* As the report's lists have it: what modules and libraries need for themselves has one name. Those are of the heap and
+ * of mappings. */
+static uint32_t label_of(struct stack_list *l, const struct window_site *s, uint32_t stack)
 {
-	const char *label = builtin_suppressed_library(l->report->selection->stacks, stack);
-	return label ? page_tree_label(l->tree, label) : page_tree_alone(l->tree, stack);
+	const struct window_track *t = site_windows_track(l->report->analysis.windows, s->track);
+	const char *label =
+		t->device == MODEL_NO_DEVICE ? builtin_suppressed_library(l->report->selection->stacks, stack) : NULL;
+	return label ? page_tree_label(l->tree, label) : 0;
 }
 
 static uint32_t whole_node(struct stack_list *l, uint32_t stack)
@@ -123,10 +127,12 @@ static struct page_stack *stack_of_site(struct stack_list *l, size_t i, struct w
 	const struct site_windows *w = l->report->analysis.windows;
 	const struct window_site *s = site_windows_site(w, i);
 	const uint32_t stack = stack_of(v, s);
-	struct stack_key key = { .track = s->track, .node = i < l->whole ? add_whole(l, stack) : whole_node(l, stack) };
+	struct stack_key key = { .track = s->track,
+				 .node = i < l->whole ? add_whole(l, stack) : whole_node(l, stack),
+				 .label = label_of(l, s, stack) };
 	*whole = i < l->whole || key.node;
 	if (!*whole)
-		key.node = small_node(l, stack);
+		key.node = key.label ? key.label : page_tree_alone(l->tree, stack);
 	if (site_windows_track(w, s->track)->device != MODEL_NO_DEVICE) {
 		memset(room, 0, site_windows_count(w) * sizeof(*room));
 		site_windows_add(w, i, 1, room);
@@ -150,7 +156,7 @@ static int add_site(struct stack_list *l, struct page_stack *stack, size_t i, bo
 /* Of small sites of a host with one stack of Python there may be a thousand times as many as of those stacks, by what
  * happened further in. All of them go where the first one goes, which is the largest or nearly so. */
 struct python_key {
-	uint32_t process, track, node2;
+	uint32_t process, track, node2, label;
 };
 
 struct python_stacks {
@@ -164,7 +170,7 @@ struct python_stacks {
 
 static uint64_t hash_of_key(const struct python_key *k)
 {
-	uint64_t h = ((uint64_t)k->process << 32 ^ k->node2) * 0x9e3779b97f4a7c15u ^ k->track;
+	uint64_t h = ((uint64_t)k->process << 32 ^ k->node2) * 0x9e3779b97f4a7c15u ^ k->track ^ k->label * 0x9e3779b1u;
 	return (h ^ h >> 29) * 0xbf58476d1ce4e5b9u;
 }
 
@@ -197,14 +203,17 @@ static bool is_small(const struct stack_list *l, size_t i, const struct window_s
 }
 
 /* For each site the one that is asked in its place. NULL when there is no memory. */
-static uint32_t *firsts_of(const struct stack_list *l, size_t count)
+static uint32_t *firsts_of(struct stack_list *l, size_t count)
 {
 	struct python_stacks all = { 0 };
 	uint32_t *firsts = malloc((count + 1) * sizeof(*firsts));
 	for (uint32_t i = 0; firsts && i < count; i++) {
 		const struct window_site *s = site_windows_site(l->report->analysis.windows, i);
-		const struct python_key key = { s->process, s->track, s->node2 };
-		firsts[i] = is_small(l, i, s) ? first_with(&all, &key, i) : i;
+		firsts[i] = i;
+		if (!is_small(l, i, s))
+			continue;
+		const uint32_t label = label_of(l, s, stack_of(l->report->selection, s));
+		firsts[i] = first_with(&all, &(struct python_key){ s->process, s->track, s->node2, label }, i);
 	}
 	free(all.list);
 	hash_index_fini(&all.index);
@@ -212,12 +221,10 @@ static uint32_t *firsts_of(const struct stack_list *l, size_t count)
 }
 
 /* Each file once, rather than one for each stack. */
-static void look_ahead(const struct selection *v, const struct site_windows *w, const uint32_t *firsts, size_t count)
+static void look_ahead(const struct selection *v, const struct site_windows *w, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct window_site *s = site_windows_site(w, i);
-		if (firsts[i] != i)
-			continue;
 		const struct process *p = reader_process(v->reader, s->process);
 		stacks_prepare(v->stacks, p, s->node);
 		stacks_prepare(v->stacks, p, s->node2);
@@ -239,10 +246,9 @@ static int fill(struct stack_list *l)
 	const size_t count = site_windows_sites(w);
 	struct window_values *room = calloc(site_windows_count(w) + 1ul, sizeof(*room));
 	struct page_stack **stacks = calloc(count + 1, sizeof(*stacks));
+	look_ahead(l->report->selection, w, count);
 	uint32_t *firsts = firsts_of(l, count);
 	int e = room && stacks && firsts ? 0 : error_memory();
-	if (e == 0)
-		look_ahead(l->report->selection, w, firsts, count);
 	for (size_t i = 0; i < count && e == 0; i++) {
 		bool whole = false;
 		stacks[i] = firsts[i] == i ? stack_of_site(l, i, room, &whole) : stacks[firsts[i]];
@@ -443,13 +449,15 @@ static json_t *json_processes(const struct process_sums *p, unsigned track, cons
 
 /* ---- stacks -------------------------------------------------------------------------------------------------- */
 
-/* What its sites had together, into `room`, and into the sums of their processes; whether that is an estimate. */
+/* What its sites had together, into `room`, and into the sums of their processes; whether that is an estimate.
+ * *temporary gets how many blocks their threads freed before they allocated anything else. */
 static bool sum_up(const struct report *r, const struct page_stack *s, const struct process_sums *p,
-		   struct window_values *room)
+		   struct window_values *room, uint64_t *temporary)
 {
 	const struct site_windows *w = r->analysis.windows;
 	const struct selection *v = r->selection;
 	bool estimated = false;
+	*temporary = 0;
 	memset(room, 0, site_windows_count(w) * sizeof(*room));
 	for (size_t i = 0; i < s->site_count; i++) {
 		const struct window_site *site = site_windows_site(w, s->sites[i]);
@@ -458,8 +466,9 @@ static bool sum_up(const struct report *r, const struct page_stack *s, const str
 		if (i + 2 * AHEAD < s->site_count)
 			__builtin_prefetch(site_windows_site(w, s->sites[i + 2 * AHEAD]));
 		const bool sampled = reader_process(v->reader, site->process)->stacks == MT_STACKS_SAMPLE;
-		const struct model_site *m = sampled ? model_site(v->model, site->process, site->site) : NULL;
-		const double weight = m ? owners_weight(v->reader, m) : 1;
+		const struct model_site *m = model_site(v->model, site->process, site->site);
+		const double weight = m && sampled ? owners_weight(v->reader, m) : 1;
+		*temporary += m ? (uint64_t)(m->temporary * weight) : 0;
 		estimated = estimated || weight != 1;
 		site_windows_add(w, s->sites[i], weight, room);
 		struct window_values *of_process = sum_of(p, site);
@@ -475,14 +484,19 @@ static json_t *json_page_stack(const struct report *r, struct page_tree *t, cons
 {
 	const struct site_windows *w = r->analysis.windows;
 	const struct selection *v = r->selection;
-	const bool estimated = sum_up(r, s, p, room);
+	uint64_t temporary;
+	const bool estimated = sum_up(r, s, p, room, &temporary);
 	json_t *o = json_stack_windows(room, site_windows_count(w));
 	json_object_set_new(o, "track", json_integer(s->key.track));
 	json_object_set_new(o, "node", json_integer(page_tree_use(t, s->key.node)));
 	const struct window_site *first = site_windows_site(w, s->sites[0]);
 	json_object_set_new(o, "site", json_integer(s->folded ? -2 : page_tree_site(t, stack_of(v, first))));
+	if (s->key.label)
+		json_object_set_new(o, "label", json_integer(page_tree_use(t, s->key.label)));
 	json_object_set_new(o, "category", json_text(category_name(s->key.category)));
 	json_object_set_new(o, "sites", json_bytes(s->site_count));
+	if (temporary)
+		json_object_set_new(o, "temporary", json_bytes(temporary));
 	if (estimated)
 		json_object_set_new(o, "estimated", json_true());
 	return o;
@@ -525,12 +539,13 @@ static void add_stacks(json_t *list, const struct stack_list *l, size_t most, co
 		       struct window_values *room)
 {
 	const struct report *r = l->report;
+	uint64_t temporary;
 	for (size_t i = 0; i < l->count; i++)
 		if (json_array_size(list) < most &&
 		    is_shown(l, site_windows_track(r->analysis.windows, l->sorted[i]->key.track)))
 			json_array_append_new(list, json_page_stack(r, l->tree, l->sorted[i], p, room));
 		else if (p->tracks)
-			sum_up(r, l->sorted[i], p, room);
+			sum_up(r, l->sorted[i], p, room, &temporary);
 }
 
 static json_t *json_tracks(const struct stack_list *l, const struct process_sums *p)

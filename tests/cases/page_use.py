@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""How a page is used, in a real browser: its pointer, keys and history, the room that its parts take, and that a figure is the same
+wherever it stands."""
+# timeout: 300
+import functools
+import json
+import os
+import re
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
+import browser
+import cases
+import mt
+
+PICTURE = "await new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)));"
+
+
+@functools.lru_cache(None)
+def generated(kind, seed=301):
+    """A trace of a device."""
+    path = os.path.join(mt.scratch("battery"), kind)
+    cases.make(path, kind, seed, True)
+    return mt.Trace(path), browser.page(path)
+
+
+# ---- figures ----
+
+def case_imports_have_one_figure():
+    """In the flame graph, among owners and in the legend it is the report's."""
+    trace = mt.shimmed([mt.python(), "-c", "import decimal, email.message, http.client, json, unittest\nkeep = [bytearray(5000) for _ in range(400)]"]).trace.settle()
+    size, = re.findall(r"^ *([0-9.]+ [KM]iB) .* imported modules$", mt.execute([mt.MEMTRACE, "report", "--all", trace.path]).out, re.M)[:1]
+    flame, shown, legend = browser.ask(browser.page(trace.path), """
+        const node = memtrace.tree.children.filter(c => c.name.startsWith("imported modules"));
+        const legend = [...document.querySelectorAll(".legend .key")].map(e => e.textContent).filter(t => t.startsWith("imported modules"));
+        memtrace.set({ tab: "owners" });
+        %s
+        const rows = [...document.querySelectorAll("table[aria-label=Owners] tbody tr")].map(tr => tr.textContent).filter(t => t.includes("imported modules"));
+        return [node.map(n => n.value), rows, legend];""" % PICTURE, hash="#track=heap&at=peak&by=site")
+    number, unit = size.split()
+    scale = {"KiB": 1 << 10, "MiB": 1 << 20}[unit]
+    mt.check(len(flame) == 1 and abs(flame[0] / scale - float(number)) <= 0.051, "%s in the report, %s in the flame graph" % (size, flame))
+    same = lambda text: float(re.search(r"([0-9.]+) %s" % unit, text).group(1))
+    for text in [*shown, *legend]:
+        mt.check(abs(same(text) - float(number)) <= 0.051, "%s in the report, and %s" % (size, text))
+    mt.check(len(shown) == 1 and len(legend) == 1, "%s, %s" % (shown, legend))
+
+
+def case_resident_counts_shared_pages_once():
+    """What forked processes share is there once: in the chart as in the ledger."""
+    code = ("import os, time\nkeep = bytearray(b'x') * (40 << 20)\nbusy = lambda: [(bytearray(5000), time.sleep(0.01)) for _ in range(250)] and None\npids = []\n"
+            "for _ in range(5):\n    pid = os.fork()\n    if not pid:\n        busy()\n        os._exit(0)\n    pids.append(pid)\n"
+            "busy()\nfor pid in pids: os.waitpid(pid, 0)\n")
+    trace = mt.shimmed([mt.python(), "-c", code]).trace.settle()
+    resident, peak, lines = browser.ask(browser.page(trace.path), """
+        const d = memtrace.data, line = memtrace.layers().lines.find(l => l.name.startsWith("resident"));
+        return [Math.max(...d.raw.resident.bytes), d.report.system.resident_peak_bytes, line?.peak];""", hash="#track=heap")
+    mt.equal((resident, lines), (peak, peak), "the chart's highest, and the ledger's")
+    mt.between(40 << 20, peak, 150 << 20, "of 40 MiB that six processes share, and what each has of its own")
+    changes = json.loads(mt.execute([mt.MEMTRACE, "diff", "--json", generated("leak")[0].path, trace.path]).out)
+    mt.equal([row["after_bytes"] for row in changes["system"] if row["figure"] == "resident peak"], [peak], "what memtrace diff has")
+
+
+@mt.variants("fragmentation", "other_process", "capacity")
+def case_all_of_a_device_is_in_its_chart(kind):
+    """Up to its capacity; at the failure what the chart stacks are the rows of the ledger."""
+    trace, page = generated(kind)
+    ledger, total = trace.report["devices"][0]["ledger"], trace.report["devices"][0]["total_bytes"]
+    got = browser.ask(page, """
+        const d = memtrace.data, l = memtrace.layers(), at = memtrace.windowAt(d, d.report.devices[0].ledger.at_s), sum = f => l.list.filter(f).reduce((a, x) => a + x.values[at], 0);
+        return { rest: Object.fromEntries(l.list.filter(x => x.rest).map(x => [x.key.slice(5), x.values[at]])), own: sum(x => !x.rest), all: sum(() => true),
+                 over: Math.max(...d.times.slice(1).map((t, i) => l.list.reduce((a, x) => a + x.values[i], 0))) };""")
+    rest = {key: got["rest"].get(key, 0) for key in ("unused", "outside", "contexts", "neighbours", "unexplained", "free")}
+    mt.equal(got["own"], ledger["pool_allocated"], "blocks of the pool")
+    mt.equal((rest["unused"], rest["outside"] + rest["contexts"], rest["neighbours"]), (ledger["pool_free"], ledger["other_own"], ledger["other_processes"] or 0), "unused, outside, others")
+    mt.equal((rest["unexplained"], rest["free"]), (max(0, ledger["unexplained"] or 0), ledger["free"]), "not explained, free")
+    mt.equal((got["all"], got["over"] <= total * 1.001), (total, True), "all of it; at any time")
+
+
+def case_a_failure_is_on_each_memory_of_its_device():
+    _, page = generated("capacity")
+    for track in ("cuda:0", "cuda:0 pool"):
+        marks, buttons, at = browser.ask(page, """
+            return [memtrace.layers().failures.length, [...document.querySelectorAll(".moments button")].map(b => b.textContent), memtrace.when(memtrace.data, memtrace.track()).name];""", hash="#track=" + track.replace(" ", "%20"))
+        mt.check(marks and "OOM" in buttons and at == "OOM", "%s: %s marks, %s, at %s" % (track, marks, buttons, at))
+
+
+def case_short_times_are_told():
+    """A step of less than a millisecond is not 0.000 s."""
+    _, page = generated("leak")
+    mt.equal(browser.ask(page, "return [0, 0.00000042, 0.0000123, 0.00042, 0.002, 12.3].map(memtrace.seconds)"), ["0.000 s", "420 ns", "12 \u00b5s", "0.42 ms", "0.002 s", "12.3 s"])
+
+
+# ---- pointer ----
+
+PLACES = """[...document.querySelectorAll("header, .verdict, .time, .legend, .plot, .tabs, .low, .legend .key")].map(e => { const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })"""
+
+
+def case_a_box_is_at_the_pointer():
+    """It has the time, the step and the phase, and each colour that there is at that moment; nothing else moves."""
+    _, page = generated("leak")
+    x, y = browser.ask(page, "const b = document.querySelector('.u-over').getBoundingClientRect(); return [Math.round(b.left + b.width * 0.8), Math.round(b.top + b.height / 2)]", width=1280, height=720)
+    box, text, want, before, after = browser.ask(page, """
+        const b = document.querySelector(".hover").getBoundingClientRect(), l = memtrace.layers(), d = memtrace.data;
+        const over = document.querySelector(".u-over").getBoundingClientRect(), at = memtrace.windowAt(d, d.times[0] + (%d - over.left) / over.width * (d.times.at(-1) - d.times[0]));
+        return [[b.left, b.top, b.width], document.querySelector(".hover").innerText, [l.list.filter(x => x.values[at] > 0).map(x => x.name), memtrace.seconds(d.times[at + 1])], window.places, %s];""" % (x, PLACES),
+        width=1280, height=720, acts=[{"run": "window.places = " + PLACES}, {"move": [x, y]}])
+    mt.equal(after, before, "where everything is, before and after")
+    mt.check(abs(box[0] - x) < 40 or abs(box[0] + box[2] - x) < 40, "the box is at %s, the pointer at %d" % (box, x))
+    for words in [*want[0], want[1], "step "]:
+        mt.check(words in text, "%r is not in %r" % (words, text))
+    gone = browser.ask(page, "return document.querySelector('.hover').hidden", width=1280, height=720, acts=[{"move": [x, y]}, {"move": [x, 5]}])
+    mt.check(gone, "it stays when the pointer has gone")
+
+
+def case_legend():
+    """An entry for each colour; a click shows it alone in the chart, the flame graph and among owners."""
+    _, page = generated("leak")
+    names, want, alone, sums, state = browser.ask(page, """
+        document.querySelector(".legend .more")?.click();
+        const names = [...document.querySelectorAll(".legend .key")].map(e => e.textContent), want = memtrace.layers().list.filter(l => l.values.some(v => v > 0)).map(l => l.name);
+        const entry = [...document.querySelectorAll(".legend .key")].find(e => e.textContent.startsWith("optimizer"));
+        entry.click();
+        %s
+        const d = memtrace.data, t = memtrace.track(), w = memtrace.when(d, t);
+        const categories = new Set();
+        (function look(n) { n.stacks?.forEach(s => categories.add(s.category)); n.children.forEach(look); })(memtrace.tree);
+        const sum = memtrace.tree.value, own = t.stacks.filter(s => s.category === "optimizer").reduce((a, s) => a + memtrace.valueOf(s, "alive", w), 0);
+        return [names, want, [...categories], [sum, own], [memtrace.state.only, document.querySelector(".chip")?.textContent]];""" % PICTURE, width=1280, height=720)
+    for name in want:
+        mt.check(any(n.startswith(name[:30]) for n in names), "%s has no entry: %s" % (name, names))
+    mt.equal((alone, sums[0]), (["optimizer"], sums[1]), "what the flame graph has")
+    mt.check(state[0] == "=optimizer" and "optimizer" in state[1], state)
+
+
+# ---- keys and history ----
+
+def case_keys_in_the_flame_graph():
+    """Tab goes into it, arrows from frame to frame, Enter chooses."""
+    _, page = generated("capacity")
+    where = "window.went = [...window.went ?? [], document.activeElement.__data__?.data.node.name ?? document.activeElement.tagName];"
+    keys = ["Tab", "ArrowDown", "ArrowDown", "ArrowUp", "ArrowRight"]
+    acts = [{"run": "document.querySelector('.modes').lastElementChild.previousElementSibling.focus()"}]
+    for key in keys:
+        acts += [{"key": key}, {"run": where}]
+    went, node, tree = browser.ask(page, """
+        const row = n => [...n.children].sort((a, b) => b.value - a.value).map(c => c.name), t = memtrace.tree, first = [...t.children].sort((a, b) => b.value - a.value)[0];
+        return [window.went, memtrace.state.node, [t.name, row(t), row(first)]];""", acts=[*acts, {"key": "Enter"}], width=1280, height=720)
+    root, top, inner = tree
+    mt.equal(went, [root, top[0], inner[0], top[0], top[1]], "frames that have the focus")
+    mt.check(node, "Enter chose nothing")
+
+
+def case_back_goes_a_state_back():
+    _, page = generated("leak")
+    written = {"run": "await new Promise(done => setTimeout(done, 100))"}  # the address follows what is seen
+    acts = [act for key in "g2p" for act in ({"key": key}, written)]
+    state, hash_, tabs = browser.ask(page, "return [memtrace.state, location.hash, document.querySelector('nav .here').textContent]", acts=[*acts, {"back": True}, written, {"back": True}, written])
+    mt.equal((state["mode"], state["tab"], tabs), ("grew", "flame", "Flame graph"))
+    mt.equal(hash_, "#mode=grew")
+
+
+def case_in_a_notebooks_frame():
+    """A page in a page has no address of its own: nothing fails, and it works."""
+    _, page = generated("capacity")
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    outer = page + ".outer.html"
+    with open(outer, "w", encoding="utf-8") as file:
+        file.write('<!doctype html><body><iframe style="width: 1200px; height: 700px" srcdoc="%s"></iframe><script>\n'
+                   "const wait = setInterval(() => { if (frames[0].document.body?.dataset.ready) { clearInterval(wait); document.body.dataset.ready = '1'; } }, 50);</script>" % text.replace("&", "&amp;").replace('"', "&quot;"))
+    said = browser.say(outer, """
+        const inner = frames[0];
+        inner.memtrace.set({ mode: "grew" });
+        inner.memtrace.set({ tab: "owners" });
+        await new Promise(done => setTimeout(done, 300));
+        return [inner.memtrace.state.tab, inner.document.querySelectorAll("table[aria-label=Owners] tbody tr").length];""")
+    mt.check(said["value"][0] == "owners" and said["value"][1] > 0, said["value"])
+    mt.equal((said["errors"], [c for c in said["console"] if "error" in c]), ([], []), "complaints")
+
+
+def case_search_marks_and_filter_shows_alone():
+    _, page = generated("capacity")
+    all_, frames, hits, label, filtered, q = browser.ask(page, """
+        const all = memtrace.tree.value, count = () => document.querySelectorAll("g.frame").length, before = count(), input = document.querySelector(".modes input");
+        input.value = "forward";
+        input.dispatchEvent(new Event("input", { bubbles: true }));
+        %s
+        const found = [before === count(), document.querySelectorAll("g.hit").length, document.querySelector(".found").textContent];
+        [...document.querySelectorAll(".modes button")].find(b => b.textContent === "Filter").click();
+        %s
+        return [all, found[0], found[1], found[2], memtrace.tree.value, memtrace.state.q];""" % (PICTURE, PICTURE))
+    mt.check(frames and hits > 1 and re.match(r"forward: [0-9.]+ GiB, \d+ % in \d+ frames$", label), "%s, %s, %r" % (frames, hits, label))
+    mt.check(0 < filtered < all_ and q == "forward", "%s of %s, %s" % (filtered, all_, q))
+
+
+def case_shapes_have_the_same_bytes():
+    """Inverted, it begins with who allocated; of one function its callers and what it called have as much as it has."""
+    _, page = generated("capacity")
+    usual, inverted, sandwich = browser.ask(page, """
+        const out = [[memtrace.tree.value]], leaf = f => { let n = memtrace.tree; return n.by; };
+        memtrace.set({ shape: "inverted" });
+        %s
+        out.push([memtrace.tree.value, [...memtrace.tree.by.values()].map(n => n.name.split(" ")[0])]);
+        const f = [...memtrace.tree.by.values()].sort((a, b) => b.value - a.value)[0];
+        memtrace.set({ shape: "sandwich", node: String(f.frame) });
+        %s
+        out.push([f.value, memtrace.tree.sandwich.value, memtrace.tree.by.get(f.frame).value, document.querySelectorAll(".flame svg").length]);
+        return out;""" % (PICTURE, PICTURE))
+    mt.equal(inverted[0], usual[0], "bytes")
+    mt.check("Block.forward" in inverted[1] and "<module>" not in inverted[1], inverted)
+    mt.equal(sandwich, [sandwich[0], sandwich[0], sandwich[0], 2])
+
+
+def case_blocks_beside_bytes():
+    """Blocks at the peak are the report's; what is made and freed at once is counted as memtrace report does."""
+    trace = mt.shimmed([mt.python(), "-c", "keep = []\nfor i in range(3000):\n    bytearray(3000)\n    if i % 10 == 0: keep.append(bytearray(2000))\n"]).trace.settle()
+    blocks, temporary = browser.ask(browser.page(trace.path), """
+        memtrace.set({ what: "blocks" });
+        %s
+        const alive = memtrace.tree.value;
+        memtrace.set({ mode: "temporary" });
+        %s
+        const most = [...memtrace.tree.by.values()].sort((a, b) => b.value - a.value)[0];
+        return [alive, [most.name, most.value]];""" % (PICTURE, PICTURE), hash="#track=heap&at=end")
+    end = trace.json("peak", "-n", "all", "--device", "host", "--at", "end")
+    mt.equal(blocks, sum(s["blocks"] for s in end["sites"] if s["memory"] == "heap"), "blocks alive at the end")
+    mt.check(temporary[0].startswith("<module>") and temporary[1] >= 2900, "made and freed at once: %s" % temporary)
+
+
+# ---- room ----
+
+@mt.variants("capacity", "leak", "other_process_traced", "fragmentation")
+def case_there_is_room(kind):
+    """At 1280 by 720 for the verdict, the chart, and eleven rows of the flame graph; the chart grows with the window, and a phone has all of the verdict."""
+    _, page = generated(kind)
+    ask = """
+        const box = q => document.querySelector(q).getBoundingClientRect(), cut = [...document.querySelectorAll(".verdict h1, .verdict p, .verdict li, .verdict dd")].filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline" || e.getBoundingClientRect().right > innerWidth).map(e => e.textContent);
+        return [box(".verdict").height, box(".flame").top, box(".plot").height, cut, document.querySelector(".verdict .more")?.textContent];"""
+    verdict, flame, plot, cut, more = browser.ask(page, ask, width=1280, height=720)
+    mt.check(verdict <= 112 and flame <= 421 and (720 - flame) / 22 >= 11, "verdict %s, flame graph at %s" % (verdict, flame))
+    mt.check(plot >= 104 and (more or not cut), "chart %s; cut without a way to see it: %s" % (plot, cut))
+    if more:
+        opened = browser.ask(page, "document.querySelector('.verdict .more').click();" + ask, width=1280, height=720)
+        mt.equal((opened[3], opened[4]), ([], "less"), "cut when all of it is asked for")
+    large = browser.ask(page, ask, width=2560, height=1300)
+    mt.check(large[2] > 2 * plot, "the chart is %s and %s high" % (plot, large[2]))
+    phone = browser.ask(page, ask, width=390, height=844)
+    mt.equal((phone[3], phone[4]), ([], None), "cut on a phone")
+
+
+def case_text_is_cut_at_its_end():
+    """A long name keeps its beginning, a path its end."""
+    folder = os.path.join(mt.scratch("long"), "a" * 60, "b" * 60)
+    os.makedirs(folder)
+    script = os.path.join(folder, "deep.py")
+    name = "allocates_" + "z" * 120
+    with open(script, "w", encoding="utf-8") as file:
+        file.write("def %s():\n    return bytearray(4 << 20)\nkeep = [%s() for _ in range(4)]\n" % (name, name))
+    title, place = browser.ask(browser.page(mt.shimmed([mt.python(), script]).trace.settle().path), "return [document.querySelector('.right h2').textContent, document.querySelector('.right .place').textContent]", hash="#track=heap&at=peak")
+    mt.check(title.startswith("allocates_zz") and title.endswith("\u2026"), title)
+    mt.check(place.startswith("\u2026") and place.endswith("/deep.py:2"), place)
+
+
+mt.main()
