@@ -5,6 +5,7 @@
 #include "analyzer/model/main_process.h"
 #include "analyzer/analysis/analysis.h"
 #include "analyzer/report/ci/ci.h"
+#include "analyzer/report/screen/report_holders.h"
 
 #include <jansson.h>
 
@@ -26,7 +27,8 @@ struct report {
 	struct owners *survivors;                /* of heap that was alive when processes exited by themselves */
 	bool brief;                              /* the summary, without --all: parts print less */
 	struct report_leaks leaks;               /* known only if nothing is wrong */
-	const bool *listed;                      /* processes in the JSON, by id; NULL = all. Borrowed */
+	struct report_holders holders;
+	const bool *listed; /* processes in the JSON, by id; NULL = all. Borrowed */
 };
 
 #define REPORT_MAPS           2   /* how many of the largest mappings are shown */

@@ -1,0 +1,220 @@
+/* The way from a module or a running function to an object, as the program would write it. */
+#include "analyzer/model/holders/holders.h"
+
+#include "analyzer/util/error.h"
+#include "analyzer/util/output.h"
+#include "analyzer/util/vec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_STEPS 24 /* of a long way the first and the last */
+
+static bool is_type(const struct hold_graph *g, uint32_t node, const char *const *names)
+{
+	const char *type = hold_type(g, node);
+	while (*names && strcmp(*names, type) != 0)
+		names++;
+	return *names != NULL;
+}
+
+bool hold_is_sequence(const struct hold_graph *g, uint32_t node)
+{
+	static const char *const names[] = { "list", "tuple", "set", "frozenset", "collections.deque", NULL };
+	return is_type(g, node, names);
+}
+
+static bool is_dict(const struct hold_graph *g, uint32_t node)
+{
+	const struct hold_item *i = hold_item(g, node);
+	return i && i->kind == HOLD_OBJECT && g->snapshot->types[i->type].flags >> 29 & 1;
+}
+
+/* The dict of an instance or a class: who refers to it is neither a container nor a variable. */
+static bool is_attributes(const struct hold_graph *g, uint32_t node)
+{
+	uint32_t by = g->parent[node], edge = g->parent_edge[node];
+	const struct hold_item *i = by == HOLD_NONE ? NULL : hold_item(g, by);
+	const char *name = edge == UINT32_MAX ? "" : g->snapshot->texts[g->snapshot->edges[edge].name];
+	return i && i->kind == HOLD_OBJECT && !strcmp(hold_type(g, node), "dict") && !is_dict(g, by) &&
+	       !hold_is_sequence(g, by) && strcmp(hold_type(g, by), "cell") && (!*name || !strcmp(name, "__dict__"));
+}
+
+bool hold_is_namespace(const struct hold_graph *g, uint32_t node)
+{
+	const struct hold_item *i = hold_item(g, node);
+	if (!i)
+		return node >= g->count;
+	return i->kind == HOLD_FRAME || g->module[node] != HOLD_NONE ||
+	       (i->kind == HOLD_OBJECT && is_attributes(g, node)) || !strcmp(hold_type(g, node), "module") ||
+	       !strcmp(hold_type(g, node), "frame") || !strcmp(hold_type(g, node), "traceback");
+}
+
+/* ---- steps ---- */
+
+static const char *edge_name(const struct hold_graph *g, uint32_t edge)
+{
+	return edge == UINT32_MAX ? "" : g->snapshot->texts[g->snapshot->edges[edge].name];
+}
+
+/* Where it begins: "" for a running function, whose variable comes first and it last. */
+static char *start_text(const struct hold_graph *g, uint32_t node)
+{
+	const struct hold_item *i = hold_item(g, node);
+	const char *label = i && i->label ? g->snapshot->texts[i->label] : "", *type = hold_type(g, node);
+	if (!i || i->kind == HOLD_FRAME)
+		return strdup("");
+	if (i->kind == HOLD_BLOCK)
+		return strdup("memory of C++");
+	if (g->module[node] != HOLD_NONE)
+		return strdup(g->snapshot->texts[hold_item(g, g->module[node])->label]);
+	if (g->snapshot->types[i->type].flags >> 31 & 1)
+		return output_format("class %s", label);
+	return *label ? output_format("%s %s", type, label) : strdup(type);
+}
+
+/* From `by` to `node`; "" where a reader would see no step. Allocated. */
+static char *step_text(const struct hold_graph *g, uint32_t by, uint32_t node, uint32_t edge)
+{
+	const struct hold_item *i = hold_item(g, by);
+	const char *name = edge_name(g, edge), *type = hold_type(g, node);
+	if (!i || i->kind == HOLD_BLOCK || !hold_item(g, node) || hold_item(g, node)->kind == HOLD_BLOCK)
+		return strdup(i && i->kind == HOLD_BLOCK && *type ? " (C++)" : "");
+	if (i->kind == HOLD_FRAME)
+		return strdup(*name ? name : type);
+	if (!strcmp(hold_type(g, by), "cell") || is_attributes(g, node) || (!*name && !strcmp(type, "cell")))
+		return strdup("");
+	if (g->module[by] != HOLD_NONE || (is_attributes(g, by) && *name))
+		return output_format(".%s", *name ? name : "?");
+	if (is_dict(g, by))
+		return *name ? output_format("['%s']", name) : strdup("[...]");
+	if (!strcmp(hold_type(g, by), "set") || !strcmp(hold_type(g, by), "frozenset"))
+		return strdup("{...}");
+	if (hold_is_sequence(g, by))
+		return strdup("[...]");
+	if (!strcmp(hold_type(g, by), "function"))
+		return output_format(" %s", *name ? name : type);
+	return *name ? output_format(".%s", name) : output_format(" -> %s", type);
+}
+
+/* ---- the whole ---- */
+
+struct way {
+	uint32_t *nodes, *edges; /* from the node outwards; edges[i] leads to nodes[i] */
+	size_t count, room, edge_room;
+};
+
+static int add(struct way *w, uint32_t node, uint32_t edge)
+{
+	int e = vec_reserve_raw(w->nodes, w->room, w->count + 1);
+	if (!e)
+		e = vec_reserve_raw(w->edges, w->edge_room, w->count + 1);
+	if (!e) {
+		w->nodes[w->count] = node;
+		w->edges[w->count++] = edge;
+	}
+	return e;
+}
+
+static int find_way(const struct hold_graph *g, struct way *w, uint32_t node, uint32_t by, uint32_t edge)
+{
+	int e = 0;
+	if (by != HOLD_NONE) {
+		e = add(w, node, edge);
+		node = by;
+	}
+	while (!e && node < g->count) {
+		uint32_t parent = g->parent[node];
+		e = add(w, node, g->parent_edge[node]);
+		if (parent == HOLD_NONE)
+			break;
+		node = parent;
+	}
+	return e;
+}
+
+/* Appends a step; one that is repeated is counted instead. */
+struct text {
+	char *all, *last;
+	unsigned times, steps;
+};
+
+static int append(struct text *t, const char *more)
+{
+	char *both = output_format("%s%s", t->all ? t->all : "", more);
+	free(t->all);
+	t->all = both;
+	return both ? 0 : error_memory();
+}
+
+static int settle(struct text *t)
+{
+	char times[32] = "";
+	int e = 0;
+	if (t->last && t->times > 1 && *t->last)
+		snprintf(times, sizeof(times), " (x%u)", t->times);
+	if (t->last && t->steps <= MOST_STEPS)
+		e = append(t, t->last);
+	if (!e && *times && t->steps <= MOST_STEPS)
+		e = append(t, times);
+	free(t->last);
+	t->last = NULL;
+	return e;
+}
+
+/* Takes `step`. */
+static int take(struct text *t, char *step)
+{
+	if (!step)
+		return error_memory();
+	if (!*step || (t->last && !strcmp(t->last, step) && strcmp(step, "[...]") != 0)) {
+		t->times += *step != 0;
+		free(step);
+		return 0;
+	}
+	int e = settle(t);
+	t->last = step;
+	t->times = 1;
+	if (++t->steps == MOST_STEPS + 1 && !e)
+		e = append(t, " ..");
+	return e;
+}
+
+static int end_text(const struct hold_graph *g, struct text *t, uint32_t start)
+{
+	const struct hold_item *i = hold_item(g, start);
+	const struct hold_snapshot *s = g->snapshot;
+	char *end = NULL;
+	if (i && i->kind == HOLD_FRAME) {
+		const char *file = s->texts[i->label], *slash = strrchr(file, '/');
+		end = output_format("%s%s (%s:%u)", t->all && *t->all ? " of " : "", s->texts[i->function],
+				    slash ? slash + 1 : file, i->type);
+	} else if (g->parent[start] == HOLD_ROOT(g) && g->module[start] == HOLD_NONE) {
+		end = strdup(" (held by C)");
+	}
+	int e = end ? append(t, end) : 0;
+	free(end);
+	return e;
+}
+
+char *hold_path(const struct hold_graph *g, uint32_t node, uint32_t by, uint32_t edge)
+{
+	struct way w = { 0 };
+	struct text t = { 0 };
+	int e = find_way(g, &w, node, by, edge);
+	if (!e && w.count)
+		e = take(&t, start_text(g, w.nodes[w.count - 1]));
+	for (size_t i = w.count; !e && i-- > 1;)
+		e = take(&t, step_text(g, w.nodes[i], w.nodes[i - 1], w.edges[i - 1]));
+	if (!e)
+		e = settle(&t);
+	if (!e && w.count)
+		e = end_text(g, &t, w.nodes[w.count - 1]);
+	free(w.nodes);
+	free(w.edges);
+	if (e) {
+		free(t.all);
+		return NULL;
+	}
+	return t.all ? t.all : strdup("");
+}

@@ -1,0 +1,91 @@
+#include "analyzer/report/screen/holders_report.h"
+#include "analyzer/report/json/json.h"
+
+#include <stdlib.h>
+
+#define ROWS 1000
+
+static json_t *json_holder(const struct holders_report *r, const struct holder *h)
+{
+	static const char *const names[] = { "object", "shared", "c", "cycle" };
+	const struct selection *v = r->selection;
+	json_t *o = json_object();
+	const struct model_site *s = h->site == UINT32_MAX ? NULL : model_site(v->model, r->process->id, h->site);
+	json_object_set_new(o, "held_by", json_text(names[h->what]));
+	json_object_set_new(o, "path", json_text(h->path));
+	json_object_set_new(o, "also", json_text(h->also));
+	json_object_set_new(o, "type", json_text(*h->type ? h->type : NULL));
+	json_object_set_new(o, "items", h->items == UINT64_MAX ? json_null() : json_bytes(h->items));
+	json_object_set_new(o, "objects", h->objects ? json_bytes(h->objects) : json_null());
+	json_object_set_new(o, "bytes", json_bytes(h->bytes));
+	json_object_set_new(o, "blocks", json_bytes(h->blocks));
+	json_object_set_new(o, "site_bytes", json_bytes(h->site_bytes));
+	json_object_set_new(o, "stack",
+			    s ? json_stack(v->stacks, stacks_of(v->stacks, r->process, s->node, s->node2),
+					   selection_flags(v->options))
+			      : json_array());
+	return o;
+}
+
+static json_t *json_part(const struct holders_report *r, const struct holders_part *part)
+{
+	const struct holders *h = part->holders;
+	size_t most = selection_rows(r->selection, ROWS);
+	json_t *o = json_object(), *list = json_array();
+	uint64_t left = 0;
+	json_object_set_new(o, "kind",
+			    json_text(part->kind == HOLDERS_SMALL ? "small" : kind_name((enum model_kind)part->kind)));
+	json_object_set_new(o, "device", json_text(part->device ? part->device->name : NULL));
+	json_object_set_new(o, "uuid", json_text(part->device ? part->device->uuid : NULL));
+	json_object_set_new(o, "bytes", json_bytes(h->bytes));
+	json_object_set_new(o, "held_bytes", json_bytes(h->held));
+	json_object_set_new(o, "cycle_bytes", json_bytes(h->cycles));
+	for (size_t i = 0; i < h->count; i++) {
+		if (i < most)
+			json_array_append_new(list, json_holder(r, &h->list[i]));
+		else
+			left += h->list[i].bytes;
+	}
+	json_object_set_new(o, "holders", list);
+	json_set_left_out(o, "holders", h->count, h->count > most ? h->count - most : 0, left);
+	return o;
+}
+
+static json_t *json_snapshot(const struct holders_report *r, int i)
+{
+	const struct mt_hold_head *head = &r->heads[i];
+	json_t *o = json_object();
+	json_object_set_new(o, "number", json_integer(i + 1));
+	json_object_set_new(o, "at_s", json_seconds(process_ns(r->process, head->ticks)));
+	json_object_set_new(o, "why", json_text(holders_why(head)));
+	json_object_set_new(o, "name", json_text(*head->name ? head->name : NULL));
+	return o;
+}
+
+int holders_print_json(const struct holders_report *r)
+{
+	const struct mt_hold_head *head = &r->snapshot.head;
+	json_t *root = json_object(), *parts = json_array(), *all = json_array(), *faults = json_array();
+	json_object_set_new(root, "version", json_integer(1));
+	json_object_set_new(root, "complete", json_boolean(!(head->flags & MT_HOLD_CUT) && !head->faults));
+	json_object_set_new(root, "pid", json_integer(r->process->pid));
+	json_object_set_new(root, "process", json_text(r->process->name));
+	json_object_set_new(root, "snapshot", json_integer(r->number + 1));
+	for (int i = 0; i < r->snapshots && i < 64; i++)
+		json_array_append_new(all, json_snapshot(r, i));
+	json_object_set_new(root, "snapshots", all);
+	json_object_set_new(root, "python", json_integer(head->python));
+	json_object_set_new(root, "at_s", json_seconds(r->ns));
+	json_object_set_new(root, "took_s", json_seconds(process_ns(r->process, head->end_ticks) - r->ns));
+	json_object_set_new(root, "objects", json_bytes(r->snapshot.count));
+	json_object_set_new(root, "tracked", json_bytes(head->tracked));
+	json_object_set_new(root, "frozen", json_bytes(head->frozen));
+	json_object_set_new(root, "gc_enabled", json_boolean(!(head->flags & MT_HOLD_GC_OFF)));
+	for (size_t i = 0; i < r->snapshot.fault_count; i++)
+		json_array_append_new(faults, json_text(r->snapshot.faults[i]));
+	json_object_set_new(root, "left_out_types", faults);
+	for (size_t i = 0; i < r->part_count; i++)
+		json_array_append_new(parts, json_part(r, &r->parts[i]));
+	json_object_set_new(root, "memory", parts);
+	return json_print(root);
+}

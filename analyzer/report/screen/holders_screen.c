@@ -1,0 +1,120 @@
+#include "analyzer/report/screen/holders_report.h"
+#include "analyzer/util/output.h"
+#include "analyzer/util/print.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 10, SMALL_ROWS = 5, INDENT = 31 };
+
+static void print_head(const struct holders_report *r)
+{
+	const struct mt_hold_head *head = &r->snapshot.head;
+	const struct process *p = r->process;
+	char *number = r->snapshots > 1 ? output_format("   snapshot %d of %d", r->number + 1, r->snapshots) : NULL;
+	output_fit_line(STYLE_HEAD,
+			output_format("%s   pid %u   Python %u.%u   at %s, %s%s%s%s", p->name, p->pid,
+				      head->python >> 8, head->python & 255, DURATION(r->ns), holders_why(head),
+				      *head->name ? " " : "", head->name, number ? number : ""));
+	free(number);
+	output_line(STYLE_FAINT,
+		    output_format("%s objects and blocks of C++, looked at for %s", COUNT(r->snapshot.count),
+				  DURATION(process_ns(p, head->end_ticks) - r->ns)));
+	if (head->flags & MT_HOLD_CUT)
+		print("%sINCOMPLETE: it ended before all objects were seen (disk limit, memory)%s\n",
+		      output_begin(STYLE_BAD), output_end(STYLE_BAD));
+	for (size_t i = 0; i < r->snapshot.fault_count; i++)
+		print("%sLEFT OUT: what objects of type %s refer to; their tp_traverse broke off%s\n",
+		      output_begin(STYLE_BAD), r->snapshot.faults[i], output_end(STYLE_BAD));
+}
+
+static const char *part_name(const struct holders_part *part)
+{
+	switch (part->kind) {
+	case MODEL_HEAP:
+		return "HEAP";
+	case MODEL_MAP:
+		return "MAPPED";
+	case MODEL_PINNED:
+		return "PINNED";
+	case HOLDERS_SMALL:
+		return "SMALL OBJECTS in Python's own arenas";
+	}
+	return part->kind == MODEL_POOL ? "POOL" : "DRIVER'S ALLOCATIONS";
+}
+
+static void print_row(const struct holders_report *r, const struct holders_part *part, const struct holder *h)
+{
+	char *type = holder_type_text(h), *site = holder_site_text(r, h);
+	const char *what = h->what == HOLDER_CYCLE ? "a cycle: " : "";
+	const char *path = h->what == HOLDER_C ? "held by C " : h->what == HOLDER_CYCLE && h->objects ? "" : h->path;
+	char *line = output_format("%s%s %s", what, path, type ? type : "");
+	char *fitted = line ? output_fit(line, output_width() - INDENT) : NULL;
+	print("%12s %6s %%  %7s  %s%s%s\n", BYTES(h->bytes), PERCENT(h->bytes, part->holders->bytes), COUNT(h->blocks),
+	      output_begin(STYLE_HEAD), fitted ? fitted : "", output_end(STYLE_HEAD));
+	if (h->also) {
+		char *more = h->also_more ? output_format(" and %u more", h->also_more) : NULL;
+		output_fit_line(STYLE_NONE, output_format("%*s%s %s%s", INDENT, "",
+							  h->what == HOLDER_SHARED ? "together with" : "also held by",
+							  h->also, more ? more : ""));
+		free(more);
+	}
+	if (site) {
+		char *made = output_format("%*smade by %s", INDENT, "", site);
+		output_line(STYLE_FAINT, made ? output_cut(made, output_width()) : NULL);
+		free(made);
+	}
+	free(fitted);
+	free(line);
+	free(type);
+	free(site);
+}
+
+static void print_part(const struct holders_report *r, const struct holders_part *part)
+{
+	const struct holders *h = part->holders;
+	size_t most = selection_rows(r->selection, part->kind == HOLDERS_SMALL ? SMALL_ROWS : ROWS);
+	uint64_t shown = 0, rest;
+	print("%s%s%s%s %s%s   held by objects of Python: %s (%s %%)\n", output_begin(STYLE_HEAD),
+	      part->device ? part->device->name : "", part->device ? " " : "", part_name(part), BYTES(h->bytes),
+	      output_end(STYLE_HEAD), BYTES(h->held), PERCENT(h->held, h->bytes));
+	for (size_t i = 0; i < h->count && i < most; i++) {
+		print_row(r, part, &h->list[i]);
+		shown += h->list[i].bytes;
+	}
+	rest = h->held - shown;
+	if (rest)
+		print("%12s %6s %%           by smaller holders%s\n", BYTES(rest), PERCENT(rest, h->bytes),
+		      h->count > most ? ": -n ROWS" : "");
+	if (h->bytes > h->held)
+		print("%12s %6s %%           by no object of Python: C and C++ alone have it\n",
+		      BYTES(h->bytes - h->held), PERCENT(h->bytes - h->held, h->bytes));
+}
+
+static void print_cycles(const struct holders_report *r)
+{
+	const struct mt_hold_head *head = &r->snapshot.head;
+	for (size_t i = 0; i < r->part_count; i++) {
+		const struct holders_part *part = &r->parts[i];
+		uint64_t bytes = part->holders->cycles;
+		if (bytes >= (1u << 20) || (bytes && bytes >= part->holders->bytes / 20))
+			print("CYCLES  gc.collect() would free %s of %s%s\n", BYTES(bytes),
+			      part->device ? part->device->name : "the host",
+			      part->kind == HOLDERS_SMALL ? " (small objects)" : "");
+	}
+	if (head->flags & MT_HOLD_GC_OFF)
+		print("the garbage collector is off (gc.disable)\n");
+	if (head->frozen)
+		print("%s objects are frozen (gc.freeze): the collector never looks at them\n", COUNT(head->frozen));
+}
+
+void holders_print(const struct holders_report *r)
+{
+	print_head(r);
+	for (size_t i = 0; i < r->part_count; i++)
+		print_part(r, &r->parts[i]);
+	print_cycles(r);
+	for (unsigned i = 0; i < r->other_count; i++)
+		print("%salso pid %u %s: --process %u%s\n", output_begin(STYLE_FAINT), r->others[i]->pid,
+		      r->others[i]->name, r->others[i]->pid, output_end(STYLE_FAINT));
+}
