@@ -26,3 +26,10 @@ void mt_holders_note_main(uintptr_t code)
 	MT_SET_EACH (mt_holders_taker, t)
 		(*t)->note_main(code);
 }
+
+void mt_holders_leave(void)
+{
+	if (mt_holders_on)
+		MT_SET_EACH (mt_holders_taker, t)
+			(*t)->leave();
+}

@@ -26,6 +26,7 @@ struct mt_holders_taker {
 	void (*forget)(void);
 	void (*ask)(enum mt_hold_why why, const char *name);
 	void (*note_main)(uintptr_t code);
+	void (*leave)(void);
 };
 MT_SET(mt_holders_taker);
 
@@ -54,10 +55,14 @@ static inline void mt_holders_runs(uintptr_t code)
 		mt_holders_note_main(code);
 }
 
-/* The first thread is in C and has no Python frame: the program may be over. */
+/* The first thread is in C. If it has no Python frame the program may be over. */
 static inline void mt_holders_idle(void)
 {
 	mt_holders_want(MT_HOLD_END, (const char *)0);
 }
+
+/* The process is about to end without the interpreter's doing anything more: os._exit(), as workers of multiprocessing
+ * do. If Python called, the snapshot is taken here. */
+void mt_holders_leave(void);
 
 #endif

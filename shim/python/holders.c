@@ -8,8 +8,9 @@
  * ends anything. So a failure that ends the program is seen: sys.last_traceback has its frames by then.
  *
  * The end of a program that nothing happened to is known by the first thread's being in C without a Python frame: when
- * the code of its main module dies, or something is allocated there. A call that was asked for so is for nothing where
- * Python runs again by then, as it does in the middle of the start.
+ * the code of its main module dies, or something is allocated or freed there. A call that was asked for so is for
+ * nothing where Python runs again by then, as it does in the middle of the start. os._exit() ends a process from within
+ * Python, and the snapshot is taken there.
  *
  * The call forks. What forks is clone() without a signal at the child's end, so nobody but a wait that asks for such
  * children hears of it, and no handler of pthread_atfork() runs. The child has the same memory, where nothing moves;
@@ -512,7 +513,7 @@ static void ask(enum mt_hold_why why, const char *mark)
 	if (!mt_pyruntime || !mt_holders_python.version || !(mt_holders_ready || is_begun(why)) ||
 	    mt_process_state() != MT_STATE_ACTIVE || __atomic_load_n(&under_way, __ATOMIC_RELAXED))
 		return;
-	if (is_over() || (why == MT_HOLD_END && innermost()))
+	if (is_over() || (why == MT_HOLD_END && (!mt_pyruntime->this_state() || innermost())))
 		return;
 	if (why != MT_HOLD_REQUEST && why != MT_HOLD_END && (why != MT_HOLD_POOL || pools >= MAX_POOLS) &&
 	    mt_clock_ns(CLOCK_MONOTONIC) < not_before)
@@ -526,7 +527,19 @@ static void ask(enum mt_hold_why why, const char *mark)
 	errno = kept;
 }
 
+/* The GIL is this thread's, and os._exit() does nothing but this. */
+static void leave(void)
+{
+	if (!mt_pyruntime || !mt_holders_python.version || !mt_holders_ready || !may_take() || is_over() ||
+	    __atomic_exchange_n(&under_way, 1, __ATOMIC_ACQUIRE))
+		return;
+	if (set_aside())
+		take(MT_HOLD_END);
+	over = 1;
+	__atomic_store_n(&under_way, 0, __ATOMIC_RELEASE);
+}
+
 static const struct mt_holders_taker taker = {
-	.meet = meet, .forget = forget_python, .ask = ask, .note_main = note_main
+	.meet = meet, .forget = forget_python, .ask = ask, .note_main = note_main, .leave = leave
 };
 MT_SET_ADD(mt_holders_taker, taker);

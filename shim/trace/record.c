@@ -290,6 +290,8 @@ void mt_record_free(unsigned hook, const void *p)
 	struct mt_event e = { .ticks = mt_ticks(), .addr = (uintptr_t)p, .hook = hook, .kind = MT_FREE };
 
 	record(&e, 1, NULL);
+	if (__builtin_expect(mt_holders_on, 0) && self.ring && !self.ring->thread)
+		mt_holders_idle();
 }
 
 void mt_record_undo(unsigned hook, const void *p)

@@ -247,6 +247,60 @@ def case_end(arguments):
             mt.equal(root["memory"][0]["holders"][0]["path"], "__main__.x", "%s: holder" % python)
 
 
+KEPT_FRAMES = """
+errors = []
+def fail():
+    kept = bytearray(5 << 20)
+    raise ValueError(len(kept))
+try:
+    fail()
+except ValueError as e:
+    errors.append(e)
+"""
+
+
+@mt.variants("script", "text")
+def case_end_with_frames_kept(how):
+    """A traceback keeps the code of the main module, too."""
+    folder = mt.scratch("module")
+    with open(os.path.join(folder, "holders_kept.py"), "w", encoding="ascii") as file:
+        file.write(KEPT_FRAMES)
+    arguments = {"script": ["holders_kept.py"], "text": ["-c", KEPT_FRAMES]}[how]
+    for version, python in pythons():
+        done = mt.shimmed([python, *arguments], env={"MEMTRACE_HOLDERS": "1"}, cwd=folder)
+        mt.equal((done.status, done.err), (0, ""), "%s: status" % version)
+        root = done.trace.settle().json("holders")
+        mt.equal([s["why"] for s in root["snapshots"]], ["at the program's end"], "%s: snapshots" % version)
+        path = root["memory"][0]["holders"][0]["path"]
+        mt.check(re.fullmatch(r"__main__\.errors\[\.\.\.\].*\.kept", path), "%s: holder %s" % (version, path))
+
+
+WORKER = """
+import multiprocessing
+class Data:
+    def __init__(self):
+        self.cache = []
+    def load(self):
+        self.cache += [bytearray(1 << 20) for _ in range(3)]
+if __name__ == "__main__":
+    multiprocessing.set_start_method("fork")
+    worker = multiprocessing.Process(target=Data().load)
+    worker.start()
+    worker.join()
+    raise SystemExit(worker.exitcode)
+"""
+
+
+def case_end_of_worker():
+    """One that multiprocessing forked ends by os._exit()."""
+    for version, python in pythons():
+        trace = record(python, "-W", "ignore", "-c", WORKER).trace.settle()
+        workers = sorted({re.match(r"\d+", f).group() for f in os.listdir(trace.path) if f.endswith(".holders")})
+        mt.equal(len(workers), 2, "%s: processes with snapshots" % version)
+        tops = [trace.json("holders", "--process", pid)["memory"][0]["holders"][0] for pid in workers]
+        mt.check([h for h in tops if h["bytes"] > 3 << 20 and "cache" in h["path"]], "%s: held by %s" % (version, tops))
+
+
 def case_off():
     """Nothing is taken where nobody asked for it."""
     done = mt.shimmed([mt.python(), SAME], env={"HOLDERS": mt.SHIM})
