@@ -7,7 +7,9 @@
  * 3.11 Include/cpython/frameobject.h. The values above the locals (arguments of a call that is under way) are
  * candidates: how many there are is not kept while a frame runs.
  */
-#include "shim/python/holders_internal.h"
+#include <string.h>
+
+#include "shim/python/holders_items.h"
 #include "shim/python/pycode.h"
 
 #define MAX_FRAMES 100000u
@@ -192,4 +194,21 @@ uint32_t mt_hold_frame_object(uintptr_t object)
 		return 0;
 	name_locals(frame, code);
 	return mt_hold_code_label(code);
+}
+
+/* Variables from outside are the last ones of a function's code. */
+void mt_hold_closure(uintptr_t code, uintptr_t closure)
+{
+	static char text[MT_PYCODE_TEXT + 8] = "closure ";
+	uint64_t n, all;
+
+	if (!mt_hold_is_object(code) || mt_hold_type_of(code) != mt_pyruntime->code_type ||
+	    !mt_hold_is_object(closure) || mt_hold_type_of(closure) != mt_holders_python.tuple)
+		return;
+	n = length(closure);
+	all = locals_of(code);
+	for (uint64_t i = 0; i < n && n <= all; i++) {
+		mt_pycode_text(mt_pyruntime, name_of(code, all - n + i), text + 8);
+		mt_hold_edge(mt_hold_text(text, strlen(text)), item(closure, i));
+	}
 }

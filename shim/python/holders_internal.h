@@ -98,6 +98,9 @@ uint32_t mt_hold_generator(uintptr_t object, uintptr_t bytes);
 /* The same of a frame that is an object. */
 uint32_t mt_hold_frame_object(uintptr_t object);
 
+/* Edges to the variables of a closure, by their names: its tuple has none. */
+void mt_hold_closure(uintptr_t code, uintptr_t closure);
+
 /* ---- holders_items.c: what an item is made of ---- */
 
 uint32_t mt_hold_text(const char *text, size_t bytes);

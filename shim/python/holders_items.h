@@ -14,6 +14,8 @@ enum {
 	TP_WEAKLIST = 208,
 	TP_MEMBERS = 240,
 	TP_BASE = 256,
+	TP_DICT = 264,
+	TP_DICTOFFSET = 288,
 };
 enum {
 	HAS_INLINE_VALUES = 1 << 2,   /* 3.13 */

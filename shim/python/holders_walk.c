@@ -214,8 +214,32 @@ static void name_attributes(uintptr_t object, const struct mt_hold_type *t)
 		mt_hold_name(mt_word(values + 8 * i), mt_hold_text_of(mt_word(entries + 16 * i)));
 }
 
+/* The dict of an object's attributes, or of a class's. */
+static uintptr_t dict_of(uintptr_t object, const struct mt_hold_type *t)
+{
+	int64_t offset;
+
+	if (t->flags & IS_TYPE)
+		return mt_word(object + mt_hold_field(TP_DICT));
+	if (t->flags & HAS_MANAGED_DICT) {
+		uintptr_t word = mt_word(object - 24);
+		return mt_holders_python.version == 0x30c && word & 1 ? 0 : word;
+	}
+	offset = (int64_t)mt_word(t->at + mt_hold_field(TP_DICTOFFSET));
+	return offset > 0 ? mt_word(object + (uintptr_t)offset) : 0;
+}
+
+static void name_own_dict(uintptr_t object, const struct mt_hold_type *t)
+{
+	uintptr_t dict = dict_of(object, t);
+
+	if (dict)
+		mt_hold_name(dict, mt_hold_text_once("__dict__"));
+}
+
 static void name_function(uintptr_t object)
 {
+	unsigned code = mt_holders_python.version < 0x30a ? 16 : 48, closure = code == 16 ? 48 : 72;
 	static const struct {
 		const char *name;
 		unsigned old, new;
@@ -227,6 +251,7 @@ static void name_function(uintptr_t object)
 		unsigned at = mt_holders_python.version < 0x30a ? fields[i].old : fields[i].new;
 		mt_hold_name(mt_word(object + mt_hold_field(at)), mt_hold_text_once(fields[i].name));
 	}
+	mt_hold_closure(mt_word(object + mt_hold_field(code)), mt_word(object + mt_hold_field(closure)));
 }
 
 static uint32_t label_of(uintptr_t object, const struct mt_hold_type *t)
@@ -403,6 +428,7 @@ static void visit(uintptr_t object)
 		else if (t->at == mt_holders_python.function)
 			name_function(object);
 		else if (mt_hold_edges.count) {
+			name_own_dict(object, t);
 			if (t->has_members)
 				name_members(object, t->at);
 			name_attributes(object, t);

@@ -22,7 +22,7 @@ WAYS = [
     (3, r"__main__\.instance\.attribute"),
     (4, r"__main__\.slots\.inside"),
     (5, r"__main__\.Plain\.attached"),
-    (6, r"__main__\.closure closure"),
+    (6, r"__main__\.closure closure captured"),
     (7, r"__main__\.with_default default\[\.\.\.\]"),
     (8, r"__main__\.generator(\.gi_frame)?\.suspended"),
     (9, r"__main__\.error -> traceback \(x2\)\.tb_frame\.in_traceback"),

@@ -30,14 +30,15 @@ static bool is_dict(const struct hold_graph *g, uint32_t node)
 	return i && i->kind == HOLD_OBJECT && g->snapshot->types[i->type].flags >> 29 & 1;
 }
 
-/* The dict of an instance or a class: who refers to it is neither a container nor a variable. */
+static const char *edge_name(const struct hold_graph *g, uint32_t edge)
+{
+	return edge == UINT32_MAX ? "" : g->snapshot->texts[g->snapshot->edges[edge].name];
+}
+
+/* The dict of an instance's or a class's attributes. */
 static bool is_attributes(const struct hold_graph *g, uint32_t node)
 {
-	uint32_t by = g->parent[node], edge = g->parent_edge[node];
-	const struct hold_item *i = by == HOLD_NONE ? NULL : hold_item(g, by);
-	const char *name = edge == UINT32_MAX ? "" : g->snapshot->texts[g->snapshot->edges[edge].name];
-	return i && i->kind == HOLD_OBJECT && !strcmp(hold_type(g, node), "dict") && !is_dict(g, by) &&
-	       !hold_is_sequence(g, by) && strcmp(hold_type(g, by), "cell") && (!*name || !strcmp(name, "__dict__"));
+	return !strcmp(hold_type(g, node), "dict") && !strcmp(edge_name(g, g->parent_edge[node]), "__dict__");
 }
 
 bool hold_is_namespace(const struct hold_graph *g, uint32_t node)
@@ -51,11 +52,6 @@ bool hold_is_namespace(const struct hold_graph *g, uint32_t node)
 }
 
 /* ---- steps ---- */
-
-static const char *edge_name(const struct hold_graph *g, uint32_t edge)
-{
-	return edge == UINT32_MAX ? "" : g->snapshot->texts[g->snapshot->edges[edge].name];
-}
 
 /* Where it begins: "" for a running function, whose variable comes first and it last. */
 static char *start_text(const struct hold_graph *g, uint32_t node)
@@ -71,6 +67,22 @@ static char *start_text(const struct hold_graph *g, uint32_t node)
 	if (g->snapshot->types[i->type].flags >> 31 & 1)
 		return output_format("class %s", label);
 	return *label ? output_format("%s %s", type, label) : strdup(type);
+}
+
+/* What an object of C has inside, without a name. Tracebacks and frames are known by these. */
+static bool is_inside(const struct hold_graph *g, uint32_t by, uint32_t node, uint32_t edge)
+{
+	static const char *const known[] = { "traceback", "frame", "cell", NULL };
+	const struct hold_item *i = hold_item(g, by), *to = hold_item(g, node);
+	return i && to && i->kind == HOLD_OBJECT && to->kind == HOLD_OBJECT && !*edge_name(g, edge) &&
+	       !is_dict(g, by) && !hold_is_sequence(g, by) && !is_type(g, by, known) && !is_type(g, node, known) &&
+	       g->module[by] == HOLD_NONE && strcmp(hold_type(g, by), "function");
+}
+
+bool hold_is_inside(const struct hold_graph *g, uint32_t node)
+{
+	return node < g->count && g->parent[node] < g->count &&
+	       is_inside(g, g->parent[node], node, g->parent_edge[node]);
 }
 
 /* From `by` to `node`; "" where a reader would see no step. Allocated. */
@@ -94,6 +106,8 @@ static char *step_text(const struct hold_graph *g, uint32_t by, uint32_t node, u
 		return strdup("[...]");
 	if (!strcmp(hold_type(g, by), "function"))
 		return output_format(" %s", *name ? name : type);
+	if (is_inside(g, by, node, edge) && (is_dict(g, node) || hold_is_sequence(g, node)))
+		return strdup(""); /* its items are the object's */
 	return *name ? output_format(".%s", name) : output_format(" -> %s", type);
 }
 

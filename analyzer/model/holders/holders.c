@@ -195,6 +195,20 @@ static uint32_t object_of(const struct hold_graph *g, uint32_t node)
 	return n < g->count && !hold_is_namespace(g, n) ? n : node;
 }
 
+static uint64_t items_of(const struct hold_graph *g, uint32_t node)
+{
+	const struct hold_item *item = hold_item(g, node);
+	return item ? item->items : UINT64_MAX;
+}
+
+/* What an object has inside is the object's. */
+static uint32_t outside(const struct hold_graph *g, uint32_t node)
+{
+	while (node < g->count && hold_is_inside(g, node) && g->parent[node] == g->dominator[node])
+		node = g->parent[node];
+	return node;
+}
+
 static int follow(struct finding *f, uint32_t start)
 {
 	const struct hold_graph *g = f->g;
@@ -213,11 +227,15 @@ static int follow(struct finding *f, uint32_t start)
 		if (node >= g->count || rest < f->h->held / BIG || !rest)
 			return e;
 	}
-	node = node >= g->count ? node : object_of(g, node);
+	uint32_t inner = node >= g->count ? node : object_of(g, node);
+	node = outside(g, inner);
 	if (!e && f->row[node] == NO_ROW) {
 		f->row[node] = (uint32_t)f->h->count;
-		if (!add_row(f, HOLDER_OBJECT, node))
-			e = error_memory();
+		struct holder *row = add_row(f, HOLDER_OBJECT, node);
+		if (!row)
+			return error_memory();
+		if (inner == node || items_of(g, inner) > FEW)
+			row->items = items_of(g, inner);
 	}
 	return e;
 }
@@ -400,13 +418,22 @@ struct other_way {
 	bool elsewhere; /* it begins elsewhere */
 };
 
+/* Would it be gone with `by`, too? */
+static bool is_part_of(const struct hold_graph *g, uint32_t node, uint32_t by)
+{
+	while (node < g->count && g->place[node] > g->place[by])
+		node = g->dominator[node];
+	return node == by;
+}
+
+/* A reference from what `node` itself holds is no way to it: from a class's methods to the class. */
 static void look_at_references(const struct hold_graph *g, uint32_t node, uint32_t own, struct other_way *w)
 {
 	uint32_t to;
 	for (uint32_t k = g->from_first[node]; k < g->from_first[node + 1] && !w->elsewhere; k++) {
 		uint32_t p = g->from[k];
 		if (p >= g->count || (k > g->from_first[node] && g->from[k - 1] == p) ||
-		    hold_item(g, p)->kind == HOLD_BLOCK)
+		    hold_item(g, p)->kind == HOLD_BLOCK || is_part_of(g, p, node))
 			continue;
 		for (uint32_t i = 0, x; hold_next(g, p, i, &to, &x); i++) {
 			if (to != node || x == UINT32_MAX || x == g->parent_edge[node] || p == node)
@@ -431,7 +458,7 @@ static bool find_other_way(const struct hold_graph *g, uint32_t node, struct oth
 			uint32_t p = g->from[k], seen = 0;
 			while (seen < count && queue[seen] != p)
 				seen++;
-			if (is_scope(g, p) || seen < count)
+			if (is_scope(g, p) || seen < count || is_part_of(g, p, node))
 				continue;
 			queue[count++] = p;
 			look_at_references(g, p, own, &found);
@@ -445,7 +472,6 @@ static int describe(struct finding *f, struct holder *row)
 {
 	const struct hold_graph *g = f->g;
 	struct other_way other;
-	const struct hold_item *item = hold_item(g, row->node);
 	/* what holds it all: only a module or a running function, if anything, is on all ways to that */
 	uint32_t top = row->node;
 	while (row->what == HOLDER_OBJECT && !is_scope(g, g->dominator[top]))
@@ -453,7 +479,8 @@ static int describe(struct finding *f, struct holder *row)
 	row->type = hold_type(g, row->node);
 	for (uint32_t n = row->node; !*row->type && n < g->count; n = g->parent[n])
 		row->type = hold_type(g, n);
-	row->items = item ? item->items : UINT64_MAX;
+	if (row->items == UINT64_MAX)
+		row->items = items_of(g, row->node);
 	row->path = hold_path(g, row->node, HOLD_NONE, UINT32_MAX);
 	if (row->what == HOLDER_SHARED && row->objects)
 		row->also = hold_path(g, (uint32_t)row->objects - 1, HOLD_NONE, UINT32_MAX);

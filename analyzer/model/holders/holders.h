@@ -62,4 +62,7 @@ char *hold_path(const struct hold_graph *g, uint32_t node, uint32_t by, uint32_t
 bool hold_is_namespace(const struct hold_graph *g, uint32_t node);
 bool hold_is_sequence(const struct hold_graph *g, uint32_t node);
 
+/* Is it what another object has inside, which the program has no name for: the dict of an lru_cache? */
+bool hold_is_inside(const struct hold_graph *g, uint32_t node);
+
 #endif

@@ -7,6 +7,8 @@
 
 enum { ROWS = 10, SMALL_ROWS = 5, INDENT = 31 };
 
+#define LITTLE 50 /* rows of less than this part of the largest table are no rows, unless -n asks for them */
+
 static void print_head(const struct holders_report *r)
 {
 	const struct mt_hold_head *head = &r->snapshot.head;
@@ -70,22 +72,31 @@ static void print_row(const struct holders_report *r, const struct holders_part 
 	free(site);
 }
 
+/* From how many bytes on a holder has a row. */
+static uint64_t least_of(const struct holders_report *r)
+{
+	uint64_t most = 0;
+	for (size_t i = 0; i < r->part_count; i++)
+		most = r->parts[i].holders->bytes > most ? r->parts[i].holders->bytes : most;
+	return r->selection->options->rows ? 0 : most / LITTLE;
+}
+
 static void print_part(const struct holders_report *r, const struct holders_part *part)
 {
 	const struct holders *h = part->holders;
-	size_t most = selection_rows(r->selection, part->kind == HOLDERS_SMALL ? SMALL_ROWS : ROWS);
-	uint64_t shown = 0, rest;
+	size_t most = selection_rows(r->selection, part->kind == HOLDERS_SMALL ? SMALL_ROWS : ROWS), rows = 0;
+	uint64_t shown = 0, least = least_of(r), rest;
 	print("%s%s%s%s %s%s   held by objects of Python: %s (%s %%)\n", output_begin(STYLE_HEAD),
 	      part->device ? part->device->name : "", part->device ? " " : "", part_name(part), BYTES(h->bytes),
 	      output_end(STYLE_HEAD), BYTES(h->held), PERCENT(h->held, h->bytes));
-	for (size_t i = 0; i < h->count && i < most; i++) {
-		print_row(r, part, &h->list[i]);
-		shown += h->list[i].bytes;
+	for (; rows < h->count && rows < most && h->list[rows].bytes >= least; rows++) {
+		print_row(r, part, &h->list[rows]);
+		shown += h->list[rows].bytes;
 	}
 	rest = h->held - shown;
 	if (rest)
 		print("%12s %6s %%           by smaller holders%s\n", BYTES(rest), PERCENT(rest, h->bytes),
-		      h->count > most ? ": -n ROWS" : "");
+		      h->count > rows ? ": -n ROWS" : "");
 	if (h->bytes > h->held)
 		print("%12s %6s %%           by no object of Python: C and C++ alone have it\n",
 		      BYTES(h->bytes - h->held), PERCENT(h->bytes - h->held, h->bytes));
