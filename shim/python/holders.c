@@ -527,12 +527,16 @@ static void ask(enum mt_hold_why why, const char *mark)
 	errno = kept;
 }
 
-/* The GIL is this thread's, and os._exit() does nothing but this. */
+/* The GIL is this thread's, and os._exit() does nothing but this. How it ends is settled: who waits for it may lose
+ * patience meanwhile and send a signal. */
 static void leave(void)
 {
+	uint64_t signals;
+
 	if (!mt_pyruntime || !mt_holders_python.version || !mt_holders_ready || !may_take() || is_over() ||
 	    __atomic_exchange_n(&under_way, 1, __ATOMIC_ACQUIRE))
 		return;
+	mt_sys_block_signals(&signals);
 	if (set_aside())
 		take(MT_HOLD_END);
 	over = 1;

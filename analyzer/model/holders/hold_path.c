@@ -232,3 +232,12 @@ char *hold_path(const struct hold_graph *g, uint32_t node, uint32_t by, uint32_t
 	}
 	return t.all ? t.all : strdup("");
 }
+
+char *holder_type_text(const struct holder *h)
+{
+	if (h->what == HOLDER_C || (h->what == HOLDER_CYCLE && h->objects))
+		return output_format("(%s %ss)", COUNT(h->objects), h->type);
+	if (h->items != UINT64_MAX)
+		return output_format("(%s, %s item%s)", h->type, COUNT(h->items), h->items == 1 ? "" : "s");
+	return *h->type ? output_format("(%s)", h->type) : strdup("");
+}

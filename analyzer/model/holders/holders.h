@@ -58,6 +58,9 @@ void holders_free(struct holders *h);
  * that one, or UINT32_MAX. Allocated, NULL = no memory. */
 char *hold_path(const struct hold_graph *g, uint32_t node, uint32_t by, uint32_t edge);
 
+/* "(list, 990 items)". Allocated. */
+char *holder_type_text(const struct holder *h);
+
 /* Does it name what it refers to: a module, a running function, an object's attributes? */
 bool hold_is_namespace(const struct hold_graph *g, uint32_t node);
 bool hold_is_sequence(const struct hold_graph *g, uint32_t node);

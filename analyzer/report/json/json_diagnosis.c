@@ -1,6 +1,7 @@
 #include "analyzer/report/json/json_diagnosis.h"
 
 #include "analyzer/report/json/json.h"
+#include "analyzer/report/json/json_held.h"
 
 json_t *json_categories(const struct diagnosis *x)
 {
@@ -60,7 +61,7 @@ json_t *json_copies_left_out(struct diagnosis *x)
 	return o;
 }
 
-static json_t *json_verdict(const struct verdict *v, bool holds)
+static json_t *json_verdict(const struct verdict *v, bool holds, const struct held_question *held)
 {
 	json_t *o = json_object(), *sites = json_array();
 	json_object_set_new(o, "kind", json_string(verdict_name(v->kind)));
@@ -74,24 +75,25 @@ static json_t *json_verdict(const struct verdict *v, bool holds)
 		for (int i = 0; i < VERDICT_SITES && v->sites[i]; i++)
 			json_array_append_new(sites, json_text(v->sites[i]));
 		json_object_set_new(o, "sites", json_incref(sites));
+		json_object_set_new(o, "holder", held ? json_held(held) : json_null());
 	}
 	json_decref(sites);
 	return o;
 }
 
-json_t *json_verdicts(const struct diagnosis *x)
+json_t *json_verdicts(const struct diagnosis *x, const struct held_question *held)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < x->verdicts.held_count; i++)
-		json_array_append_new(list, json_verdict(&x->verdicts.held[i], true));
+		json_array_append_new(list, json_verdict(&x->verdicts.held[i], true, held ? &held[i] : NULL));
 	return list;
 }
 
-json_t *json_facts(const struct diagnosis *x)
+json_t *json_facts(const struct diagnosis *x, const struct held_question *held)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < x->verdicts.fact_count; i++)
-		json_array_append_new(list, json_verdict(&x->verdicts.facts[i], true));
+		json_array_append_new(list, json_verdict(&x->verdicts.facts[i], true, held ? &held[i] : NULL));
 	return list;
 }
 
@@ -99,7 +101,7 @@ json_t *json_ruled_out(const struct diagnosis *x)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < x->verdicts.ruled_out_count; i++)
-		json_array_append_new(list, json_verdict(&x->verdicts.ruled_out[i], false));
+		json_array_append_new(list, json_verdict(&x->verdicts.ruled_out[i], false, NULL));
 	return list;
 }
 

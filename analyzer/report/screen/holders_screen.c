@@ -11,23 +11,24 @@ enum { ROWS = 10, SMALL_ROWS = 5, INDENT = 31 };
 
 static void print_head(const struct holders_report *r)
 {
-	const struct mt_hold_head *head = &r->snapshot.head;
-	const struct process *p = r->process;
-	char *number = r->snapshots > 1 ? output_format("   snapshot %d of %d", r->number + 1, r->snapshots) : NULL;
+	const struct mt_hold_head *head = &r->held.snapshot.head;
+	const struct process *p = r->held.process;
+	char *number =
+		r->held.count > 1 ? output_format("   snapshot %d of %d", r->held.number + 1, r->held.count) : NULL;
 	output_fit_line(STYLE_HEAD,
 			output_format("%s   pid %u   Python %u.%u   at %s, %s%s%s%s", p->name, p->pid,
-				      head->python >> 8, head->python & 255, DURATION(r->ns), holders_why(head),
+				      head->python >> 8, head->python & 255, DURATION(r->held.ns), held_why(head),
 				      *head->name ? " " : "", head->name, number ? number : ""));
 	free(number);
 	output_line(STYLE_FAINT,
-		    output_format("%s objects and blocks of C++, looked at for %s", COUNT(r->snapshot.count),
-				  DURATION(process_ns(p, head->end_ticks) - r->ns)));
+		    output_format("%s objects and blocks of C++, looked at for %s", COUNT(r->held.snapshot.count),
+				  DURATION(process_ns(p, head->end_ticks) - r->held.ns)));
 	if (head->flags & MT_HOLD_CUT)
 		print("%sINCOMPLETE: it ended before all objects were seen (disk limit, memory)%s\n",
 		      output_begin(STYLE_BAD), output_end(STYLE_BAD));
-	for (size_t i = 0; i < r->snapshot.fault_count; i++)
+	for (size_t i = 0; i < r->held.snapshot.fault_count; i++)
 		print("%sLEFT OUT: what objects of type %s refer to; their tp_traverse broke off%s\n",
-		      output_begin(STYLE_BAD), r->snapshot.faults[i], output_end(STYLE_BAD));
+		      output_begin(STYLE_BAD), r->held.snapshot.faults[i], output_end(STYLE_BAD));
 }
 
 static const char *part_name(const struct holders_part *part)
@@ -104,7 +105,7 @@ static void print_part(const struct holders_report *r, const struct holders_part
 
 static void print_cycles(const struct holders_report *r)
 {
-	const struct mt_hold_head *head = &r->snapshot.head;
+	const struct mt_hold_head *head = &r->held.snapshot.head;
 	for (size_t i = 0; i < r->part_count; i++) {
 		const struct holders_part *part = &r->parts[i];
 		uint64_t bytes = part->holders->cycles;

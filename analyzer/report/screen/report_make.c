@@ -10,7 +10,7 @@
 
 void report_fini(struct report *r)
 {
-	report_holders_fini(&r->holders);
+	report_held_fini(r);
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
 		owners_free(r->owners[kind]);
 	owners_free(r->temporary);
@@ -118,6 +118,6 @@ int report_make(struct report *r, struct selection *v, unsigned more)
 	int e = analysis_run(&r->analysis, v, ANALYSIS_TIMELINE | ANALYSIS_HOST | ANALYSIS_DIAGNOSIS | more,
 			     build_owners, r);
 	if (e == 0)
-		e = report_holders_find(&r->holders, v, &r->analysis.diagnosis->verdicts);
+		e = report_find_held(r);
 	return e == 0 && !v->options->json && !report_is_trouble(r) ? ask_leaks(r, v) : e;
 }

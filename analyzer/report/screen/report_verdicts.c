@@ -330,46 +330,35 @@ unsigned report_print_advice(const struct report *r, unsigned room)
 			lines += 2;
 		}
 		print("  %u ", number);
-		lines += output_wrapped(report_held_by(&r->holders, i) ? r->holders.advice[i] : v->held[i].advice, 4,
-					ADVICE_LINES, output_width() - 4, NULL);
+		lines += output_wrapped(v->held[i].advice, 4, ADVICE_LINES, output_width() - 4, NULL);
 	}
 	return lines;
 }
 
-static bool holds(const struct verdicts *v, enum verdict_kind kind)
+/* Does one of that kind hold, of which nobody knows who holds its blocks? */
+static bool holds(const struct report *r, enum verdict_kind kind)
 {
+	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
 	for (size_t i = 0; i < v->held_count; i++)
-		if (v->held[i].kind == kind)
+		if (v->held[i].kind == kind && !(r->held && r->held[i].known))
 			return true;
 	return false;
-}
-
-static unsigned print_held_by(const struct report *r)
-{
-	unsigned lines = 0;
-	for (size_t i = 0; i < r->holders.count; i++)
-		if (report_held_by(&r->holders, i)) {
-			print("%sHELD BY%s  ", output_begin(STYLE_HEAD), output_end(STYLE_HEAD));
-			lines += output_wrapped(report_held_by(&r->holders, i), 9, 2, output_width() - 9, NULL);
-		}
-	return lines;
 }
 
 unsigned report_print_unknown(const struct report *r, unsigned room)
 {
 	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
-	unsigned held = print_held_by(r);
 	char *text = NULL;
 	size_t size;
 	FILE *f = report_is_trouble(r) ? open_memstream(&text, &size) : NULL;
 	unsigned parts = 0, lines = 0;
 	(void)room;
 	if (!f)
-		return held;
+		return 0;
 	for (size_t i = 0; i < v->unknown_count; i++)
 		fprintf(f, "%s%s", parts++ ? "; " : "", v->unknown[i].evidence);
 	for (int kind = 0; kind < VERDICT_KINDS; kind++)
-		if (verdict_unknown(kind) && holds(v, kind) && !(held && verdict_has(kind, VERDICT_TELLS_GROWTH)))
+		if (verdict_unknown(kind) && holds(r, kind))
 			fprintf(f, "%s%s", parts++ ? "; " : "", verdict_unknown(kind));
 	fclose(f);
 	if (parts) {
@@ -377,5 +366,5 @@ unsigned report_print_unknown(const struct report *r, unsigned room)
 		lines = output_wrapped(text, 11, 2, output_width() - 11, NULL);
 	}
 	free(text);
-	return held + lines;
+	return lines;
 }
