@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { MOST_PROCESSES = 8 }; /* each is a pass over the events */
+enum { MOST_LEAKS = 20 };    /* each is a search in the graph */
 
 const char *held_why(const struct mt_hold_head *head)
 {
@@ -70,13 +71,23 @@ struct wanted {
 	const struct selection *v;
 	const struct process *process;
 	const char *site;
+	uint32_t below;     /* 0 = the site counts */
 	signed char *known; /* by number of a site: 1 = it is that one, -1 = it is not */
 	uint32_t room;
 };
 
+static bool is_below(struct stacks *stacks, uint32_t stack, uint32_t call)
+{
+	for (stack = stacks_merged(stacks, stack); stack && stack != call;)
+		stack = stacks_outer(stacks, stack);
+	return stack != 0;
+}
+
 static bool is_of_site(const struct wanted *w, uint32_t number)
 {
 	const struct model_site *s = model_site(w->v->model, w->process->id, number);
+	if (w->below)
+		return s && is_below(w->v->stacks, stacks_of(w->v->stacks, w->process, s->node, s->node2), w->below);
 	const struct frame *f =
 		s ? stacks_site_frame(w->v->stacks, stacks_of(w->v->stacks, w->process, s->node, s->node2),
 				      selection_flags(w->v->options))
@@ -143,7 +154,7 @@ static int ask_kind(struct held_question *q, const struct held_snapshot *s, stru
 static int ask(struct held_question *q, const struct held_snapshot *s, const struct selection *v)
 {
 	static const unsigned device[] = { MODEL_POOL, MODEL_DEVICE }, host[] = { MODEL_HEAP, MODEL_PINNED };
-	struct wanted w = { v, s->process, q->site, NULL, sites_end(s->graph) };
+	struct wanted w = { v, s->process, q->site, q->below, NULL, sites_end(s->graph) };
 	w.known = calloc(w.room + 1ul, 1);
 	int e = w.known ? 0 : error_memory();
 	for (int k = 0; !e && k < 2 && !q->known; k++)
@@ -245,8 +256,33 @@ void held_fini(struct held_question *questions, size_t count)
 		if (q->known)
 			free((char *)q->holder.type);
 		free(q->name);
+		free(q->site);
 		*q = (struct held_question){ 0 };
 	}
+}
+
+/* Worth a search: of the program's own, and of one line. */
+static bool is_worth(const struct leaks *l, const struct leak *leak)
+{
+	return leak_counts(leak) && !leak->owner->label && leak->owner->frame &&
+	       (leak_grows(leak) || leak->bytes >= l->bytes / 20);
+}
+
+int held_of_leaks(const struct leaks *l, struct held_question **out)
+{
+	*out = calloc(l->count + 1, sizeof(**out));
+	if (!*out)
+		return error_memory();
+	bool lines = l->selection->by == BY_UNSET || l->selection->by == BY_SITE || l->selection->by == BY_STACK;
+	for (size_t i = 0, asked = 0; lines && i < l->count && asked < MOST_LEAKS; i++) {
+		const struct leak *leak = &l->list[i];
+		if (!is_worth(l, leak))
+			continue;
+		(*out)[i].site = frame_place(leak->owner->frame);
+		(*out)[i].device = leak->kind == MODEL_POOL || leak->kind == MODEL_DEVICE;
+		asked++;
+	}
+	return held_find(l->selection, *out, l->count);
 }
 
 char *held_text(const struct held_question *q)

@@ -96,7 +96,10 @@ def traces():
         paths.append(os.path.join(mt.scratch("battery"), "t"))
         cases.make(paths[-1], kind, 301, True)
     held = "import ctypes, sys\nkept = [bytearray(1 << 20)]\nctypes.CDLL(%r).memtrace_holders(b'here')\nfor _ in range(9): pass\n" % mt.SHIM
-    paths.append(mt.shimmed([mt.python(), "-c", held], env={"MEMTRACE_HOLDERS": "1"}).trace.settle().path)
+    leaking = "kept = []\nfor step in range(300):\n    batch = bytearray(100_000)\n    kept.append(bytes(batch[:50_000]))\n"
+    grown = "kept = {}\ndef get(key):\n    kept[key] = bytearray(30_000)\ndef loop():\n    for i in range(800): get(str(i))\nloop()\n"
+    for code in (held, leaking, grown):
+        paths.append(mt.shimmed([mt.python(), "-c", code], env={"MEMTRACE_HOLDERS": "1"}).trace.settle().path)
     paths += [recorded(), recorded(MEMTRACE_STACKS="sample", MEMTRACE_SAMPLE="16K")]  # blocks larger than that are exact: all of work() are smaller
     for words, env in ((["busy", "200000", "1000", "300"], {"MEMTRACE_LIMIT": "1M"}),
                        (["marks", "basic"], {}), (["marks", "paused"], {"MEMTRACE_PAUSED": "1"}), (["mapped"], {}), (["ownheap", "20"], {})):

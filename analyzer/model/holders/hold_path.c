@@ -211,19 +211,63 @@ static int end_text(const struct hold_graph *g, struct text *t, uint32_t start)
 	return e;
 }
 
+/* The part of the way from w->nodes[from] inwards to w->nodes[to]. */
+static int walk(const struct hold_graph *g, struct text *t, const struct way *w, size_t from, size_t to)
+{
+	int e = 0;
+	for (size_t i = from; !e && i > to; i--)
+		e = take(t, step_text(g, w->nodes[i], w->nodes[i - 1], w->edges[i - 1]));
+	return e ? e : settle(t);
+}
+
+/* The innermost frame on the way that a traceback keeps; 0 = none. */
+static size_t kept_frame(const struct hold_graph *g, const struct way *w)
+{
+	for (size_t i = 1; i + 1 < w->count; i++)
+		if (!strcmp(hold_type(g, w->nodes[i]), "frame") && hold_item(g, w->nodes[i])->label &&
+		    !strcmp(hold_type(g, w->nodes[i + 1]), "traceback"))
+			return i;
+	return 0;
+}
+
+static int whole(const struct hold_graph *g, struct text *t, const struct way *w, size_t to)
+{
+	int e = take(t, start_text(g, w->nodes[w->count - 1]));
+	e = e ? e : walk(g, t, w, w->count - 1, to);
+	return e ? e : end_text(g, t, w->nodes[w->count - 1]);
+}
+
+/* "kept of fail (train.py:12), kept by __main__.error": a variable of a function that is over. */
+static int through_traceback(const struct hold_graph *g, struct text *t, const struct way *w, size_t frame)
+{
+	size_t keeper = frame;
+	struct text by = { 0 };
+	while (keeper + 1 < w->count && (!strcmp(hold_type(g, w->nodes[keeper]), "traceback") || keeper == frame))
+		keeper++;
+	int e = walk(g, t, w, frame, 0);
+	/* an exception has its traceback inside; a container or a name leads to one */
+	bool within = !*edge_name(g, w->edges[keeper - 1]) && !is_dict(g, w->nodes[keeper]) &&
+		      !hold_is_sequence(g, w->nodes[keeper]);
+	e = e ? e : whole(g, &by, w, within ? keeper : keeper - 1);
+	if (!e && t->all && t->all[0] == '.')
+		memmove(t->all, t->all + 1, strlen(t->all));
+	char *more = e ? NULL
+		       : output_format(" of %s, kept by %s", g->snapshot->texts[hold_item(g, w->nodes[frame])->label],
+				       by.all ? by.all : "");
+	e = e ? e : more ? append(t, more) : error_memory();
+	free(more);
+	free(by.all);
+	return e;
+}
+
 char *hold_path(const struct hold_graph *g, uint32_t node, uint32_t by, uint32_t edge)
 {
 	struct way w = { 0 };
 	struct text t = { 0 };
 	int e = find_way(g, &w, node, by, edge);
+	size_t frame = e ? 0 : kept_frame(g, &w);
 	if (!e && w.count)
-		e = take(&t, start_text(g, w.nodes[w.count - 1]));
-	for (size_t i = w.count; !e && i-- > 1;)
-		e = take(&t, step_text(g, w.nodes[i], w.nodes[i - 1], w.edges[i - 1]));
-	if (!e)
-		e = settle(&t);
-	if (!e && w.count)
-		e = end_text(g, &t, w.nodes[w.count - 1]);
+		e = frame ? through_traceback(g, &t, &w, frame) : whole(g, &t, &w, 0);
 	free(w.nodes);
 	free(w.edges);
 	if (e) {

@@ -27,10 +27,11 @@ struct report {
 	struct owners *survivors;                /* of heap that was alive when processes exited by themselves */
 	bool brief;                              /* the summary, without --all: parts print less */
 	struct report_leaks leaks;               /* known only if nothing is wrong */
-	struct held_question *held;              /* by verdict that holds, by fact, then of `grown_site` */
+	struct held_question *held; /* by verdict that holds, by fact, then of the line that the headline says grew */
 	size_t held_count;
-	char *grown_site;   /* the line that the headline says grew; NULL = none */
-	const bool *listed; /* processes in the JSON, by id; NULL = all. Borrowed */
+	const struct copy_set *copies;     /* that the verdict `copies` is about; NULL = there is none */
+	struct held_question *copies_held; /* by owner of these */
+	const bool *listed;                /* processes in the JSON, by id; NULL = all. Borrowed */
 };
 
 #define REPORT_MAPS           2   /* how many of the largest mappings are shown */

@@ -195,7 +195,7 @@ static void set_why(json_t *o, const struct report *r)
 {
 	struct diagnosis *x = r->analysis.diagnosis;
 	json_object_set_new(o, "categories", json_categories(x));
-	json_object_set_new(o, "copies", json_copies(x));
+	json_object_set_new(o, "copies", json_copies(x, r->copies, r->copies_held));
 	json_object_set_new(o, "copies_left_out", json_copies_left_out(x));
 	json_object_set_new(o, "verdicts", json_verdicts(x, r->held));
 	json_object_set_new(o, "facts", json_facts(x, r->held ? r->held + x->verdicts.held_count : NULL));
