@@ -133,6 +133,10 @@ enum mt_stacks { MT_STACKS_ALL = 0, MT_STACKS_SAMPLE = 1, MT_STACKS_NONE = 2 };
 
 #define MT_NO_PARENT UINT32_MAX
 
+/* A bit of mt_info.asked that changes when a snapshot of what holds the memory is wanted (holders.h). The rest says
+ * whether recording is to go on. */
+#define MT_ASKED_HOLDERS 0x80000000u
+
 /* First 4096 bytes of PID-N.info. Fields from `exit_kind` on change while the process lives; each counter
  * only grows and is written with a relaxed atomic add. */
 struct mt_info {
@@ -185,11 +189,11 @@ struct mt_info {
 	uint64_t data_used;
 	uint64_t shm_used;              /* bytes of files in /dev/shm when it started, and 1; 0 = not known */
 	uint32_t fork_node, fork_node2; /* after a fork: the parent's stack then, as an event's; 0 = not known */
-	uint32_t asked;                 /* as the session's, of this process; it looks at each event */
-	uint32_t stops;                 /* how often recording was stopped since it had begun */
-	uint64_t recorded_ticks;        /* when recording began, if not with the process; 0 = with it */
-	uint64_t stopped_ticks;         /* not recorded since then; 0 = it is */
-	uint64_t gap_ticks;             /* how long it was stopped in between, all in all */
+	uint32_t asked;          /* as the session's, of this process; it looks at each event. MT_ASKED_HOLDERS */
+	uint32_t stops;          /* how often recording was stopped since it had begun */
+	uint64_t recorded_ticks; /* when recording began, if not with the process; 0 = with it */
+	uint64_t stopped_ticks;  /* not recorded since then; 0 = it is */
+	uint64_t gap_ticks;      /* how long it was stopped in between, all in all */
 	/* atomic: requests that failed, of devices and of the host, trials not among them */
 	uint32_t device_failures, refusals;
 	uint32_t attached; /* enum mt_attached */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A second reader of memtrace's format, version 1, written from docs/FORMAT.md alone: prints what `memtrace dump` prints.
 
-usage: decode.py [--nodes | --samples | --symbols] DIR
+usage: decode.py [--nodes | --samples | --symbols | --holders] DIR
 
 It exists so that the format's document is known to be complete, and so that a trace can be read without any of our
 programs: Python 3.8's standard library and libzstd.so.1 are all it needs. It keeps everything in memory.
@@ -816,15 +816,115 @@ def dump(folder, with_nodes):
         yield line(number, processes[number].hooks, event)
 
 
+# ---- holders ----------------------------------------------------------------------------------------------------
+
+HOLD_HEAD = Layout("I magic, I bytes, Q body_bytes, Q ticks, Q end_ticks, I why, I python, I flags, I faults, Q tracked, Q frozen, 64s name")
+
+
+class HolderItems:
+    """The items of one snapshot."""
+
+    def __init__(self, path, data, base):
+        self.path, self.data, self.base, self.at, self.last, self.types, self.texts = path, data, base, 0, 0, [], []
+
+    def number(self):
+        value = shift = 0
+        while True:
+            if self.at >= len(self.data) or shift > 63:
+                raise Bad(self.path, self.base + self.at, "a snapshot's item is cut off")
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+
+    def address(self):
+        z = self.number()
+        self.last = (self.last + 8 * (-(z >> 1) - 1 if z & 1 else z >> 1)) & (2**64 - 1)
+        return "0x%x" % self.last
+
+    def text(self):
+        n = self.number()
+        self.at += n
+        return self.data[self.at - n:self.at].decode("utf-8", "replace")
+
+    def name(self, n):
+        return self.texts[n - 1] if n else ""
+
+    def edges(self, named):
+        return " ".join(["%s:%s" % (self.name(self.number()), self.address()) if named else self.address() for _ in range(self.number())])
+
+    def object(self):
+        bits, kind = self.number(), self.types[self.number()]
+        words = ["object", self.address(), kind, "references %d" % self.number(), "bytes %d" % self.number()]
+        words += ["tracked"] if bits & 1 else []
+        words += ["label %s" % self.texts[self.number()]] if bits & 4 else []
+        words += ["items %d" % self.number()] if bits & 8 else []
+        words += ["atoms %d %d" % (self.number(), self.number())] if bits & 16 else []
+        words += ["type"] if bits & 64 else []
+        words.append("to [%s]" % self.edges(bits & 2))
+        return " ".join(words + (["words [%s]" % self.edges(False)] if bits & 32 else []))
+
+    def frame(self):
+        words = ["frame", self.address(), "thread %d" % self.number(), "line %d" % self.number()]
+        words += [self.name(self.number()), self.name(self.number())]
+        return " ".join(words + ["to [%s]" % self.edges(True), "words [%s]" % self.edges(False)])
+
+    def lines(self):
+        while self.at < len(self.data):
+            item = self.number()
+            if item == 1:
+                address, flags, name = self.address(), self.number(), self.text()
+                self.types.append(name)
+                yield "type %s flags 0x%x %s" % (address, flags, name)
+            elif item == 2:
+                self.texts.append(self.text())
+            elif item == 3:
+                yield self.object()
+            elif item == 4:
+                yield self.frame()
+            elif item == 5:
+                yield "block %s class 0x%x words [%s]" % (self.address(), self.number(), self.edges(False))
+            elif item == 6:
+                yield "fault %s" % self.text()
+            else:
+                raise Bad(self.path, self.base + self.at, "item %d is not known" % item)
+
+
+def holder_lines(folder):
+    for file in sorted(f for f in os.listdir(folder) if f.endswith(".holders")):
+        path, at = os.path.join(folder, file), 0
+        with open(path, "rb") as opened:
+            data = opened.read()
+        while at + HOLD_HEAD.size <= len(data):
+            head = HOLD_HEAD.read(data, at)
+            if head.magic != 0x5348544d:
+                raise Bad(path, at, "no snapshot begins here")
+            if not head.body_bytes:
+                break
+            body = data[at + head.bytes:at + head.bytes + head.body_bytes]
+            yield "snapshot %s why %d python 0x%x flags %d faults %d tracked %d frozen %d ticks %d %d %s" % (
+                file, head.why, head.python, head.flags, head.faults, head.tracked, head.frozen, head.ticks, head.end_ticks,
+                head.name.split(b"\0")[0].decode("utf-8", "replace"))
+            try:
+                yield from HolderItems(path, body, at + head.bytes).lines()
+            except Bad:
+                if not head.flags & 1:
+                    raise
+            at += head.bytes + head.body_bytes
+
+
 def main():
-    with_nodes, samples, symbols = ("--" + word in sys.argv for word in ("nodes", "samples", "symbols"))
-    folders = [a for a in sys.argv[1:] if a not in ("--nodes", "--samples", "--symbols")]
+    with_nodes, samples, symbols, holders = ("--" + word in sys.argv for word in ("nodes", "samples", "symbols", "holders"))
+    folders = [a for a in sys.argv[1:] if a not in ("--nodes", "--samples", "--symbols", "--holders")]
     if len(folders) != 1:
         sys.exit(__doc__)
     out = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
     try:
         for record in (SymbolReader(os.path.join(folders[0], "symbols")).lines() if symbols else
-                       sample_lines(folders[0]) if samples else dump(folders[0], with_nodes)):
+                       sample_lines(folders[0]) if samples else
+                       holder_lines(folders[0]) if holders else dump(folders[0], with_nodes)):
             print(record, file=out)
         out.flush()
     except Bad as bad:

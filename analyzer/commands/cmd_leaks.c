@@ -5,6 +5,8 @@
 #include "analyzer/report/screen/leaks_screen.h"
 #include "analyzer/util/error.h"
 
+#include <stdlib.h>
+
 struct leaks_options {
 	struct options common;
 	const char *fail_over;
@@ -63,6 +65,7 @@ static int leaks(struct selection *v)
 {
 	const struct leaks_options *o = (const struct leaks_options *)v->options;
 	struct leaks_limits limits = { 0 };
+	struct held_question *held = NULL;
 	struct leaks l;
 	struct ci ci;
 	int e = ci_init(&ci, "leaks", o->format, v->options->json);
@@ -72,15 +75,18 @@ static int leaks(struct selection *v)
 		e = run(v, &l, o->suppressions);
 	if (e < 0)
 		return e;
-	if (v->options->json)
-		e = leaks_print_json(&l);
-	else if (ci.format)
+	e = held_of_leaks(&l, &held);
+	if (e == 0 && v->options->json)
+		e = leaks_print_json(&l, held);
+	else if (e == 0 && ci.format)
 		leaks_add_growing(&l, &ci);
-	else
-		leaks_print(&l);
+	else if (e == 0)
+		leaks_print(&l, held);
 	if (e == 0)
 		e = leaks_check_limits(&l, &limits, &ci);
 	ci_finish(&ci);
+	held_fini(held, held ? l.count : 0);
+	free(held);
 	leaks_fini(&l);
 	return e;
 }

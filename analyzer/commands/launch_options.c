@@ -118,7 +118,7 @@ void record_unknown_variables(void)
 	X(LIMIT, "--limit", o->limit) X(KEEP_FREE, "--keep-free", o->keep_free) X(RING_DIR, "--ring-dir", o->ring_dir) \
 	X(CHILDREN, "--children", o->children) X(EXCLUDE, "--exclude", o->exclude) X(PAUSED, "--paused", o->paused ? "1" : NULL) \
 	X(PYTHON_ALLOCATORS, "--python-allocators", o->python_allocators ? "1" : NULL) X(REDUCE, "--reduce", o->reduce ? "1" : NULL) \
-	X(VERBOSE, "--verbose", o->verbose ? "1" : NULL)
+	X(HOLDERS, "--holders", o->holders ? "1" : NULL) X(VERBOSE, "--verbose", o->verbose ? "1" : NULL)
 /* clang-format on */
 
 const char *const record_variables[] = {

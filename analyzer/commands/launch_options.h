@@ -11,7 +11,7 @@
 /* Texts as they were typed; NULL = the option was not given. */
 struct record_options {
 	const char *output, *stacks, *sample, *depth, *limit, *keep_free, *ring_dir, *children, *exclude;
-	bool paused, python_allocators, reduce, verbose;
+	bool paused, python_allocators, reduce, holders, verbose;
 	bool no_report;   /* of `memtrace run` alone */
 	const char *html; /* of `memtrace run` alone */
 	const char *pid;  /* of `memtrace run` alone */
@@ -45,6 +45,13 @@ struct record_options {
 		  "see objects inside pymalloc too (PYTHONMALLOC=malloc)", \
 		  0 }, \
 		{ "reduce", 0, NULL, OPTION_FLAG, offsetof(struct record_options, reduce), "memtrace reduce at the end", \
+		  0 }, \
+		{ "holders", \
+		  0, \
+		  NULL, \
+		  OPTION_FLAG, \
+		  offsetof(struct record_options, holders), \
+		  "note which object of Python keeps the memory", \
 		  0 }, \
 		{ "verbose", \
 		  'v', \

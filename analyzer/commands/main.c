@@ -28,11 +28,10 @@ static const struct option_command commands[] = {
 
 static int help(void)
 {
-	print("usage: memtrace COMMAND [options] [DIR...]   without DIR: the newest here\n");
+	print("usage: memtrace run -- PROGRAM, memtrace COMMAND [DIR], memtrace help COMMAND\n");
 	for (const struct option_command *c = commands; c->name; c++)
 		if (*c->help)
 			print("  %-10s %s\n", c->name, c->help);
-	print("Begin: memtrace run -- PROGRAM; more: memtrace help COMMAND|words, --version\n");
 	return 0;
 }
 

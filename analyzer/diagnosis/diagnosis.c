@@ -460,3 +460,8 @@ void diagnosis_free(struct diagnosis *x)
 	free(x->parts);
 	free(x);
 }
+
+const char *diagnosis_space_name(const struct diagnosis *x, uint32_t space)
+{
+	return (space & 0xff) == 0xff ? "host" : x->spaces[1 + (space & 0xff)].name;
+}

@@ -21,4 +21,7 @@ int diagnosis_make(struct diagnosis *x);
 int diagnosis_categories(struct diagnosis *x); /* x->spaces and copies alone, instead */
 void diagnosis_free(struct diagnosis *x);      /* NULL is fine */
 
+/* "cuda:0", "host": of copy_set.space. */
+const char *diagnosis_space_name(const struct diagnosis *x, uint32_t space);
+
 #endif

@@ -29,6 +29,19 @@ static int add(struct entries *l, const struct session *s, const char *image, co
 	return 0;
 }
 
+/* Opened for this alone. */
+static int add_holders(struct entries *l, struct image *im, struct file *file)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "%s.holders", im->name);
+	int e = file_open(file, im->session->dir, name);
+	if (!e && file_is_open(file)) {
+		e = add(l, im->session, im->name, ".holders", file);
+		file_suspend(file);
+	}
+	return e;
+}
+
 static int add_image(struct entries *l, struct image *im)
 {
 	const struct session *s = im->session;
@@ -72,21 +85,24 @@ static int add_more(struct entries *l, const struct session *s, struct file more
 int reader_files(struct reader *r, reader_file_seen *seen, void *context)
 {
 	struct entries l = { 0 };
-	struct file *more = calloc(2 * r->session_count + 1, sizeof(*more));
+	size_t opened = 2 * r->session_count + r->image_count;
+	struct file *more = calloc(opened + 1, sizeof(*more));
 	int e = more ? 0 : error_memory();
-	for (size_t i = 0; more && i < 2 * r->session_count; i++)
+	for (size_t i = 0; more && i < opened; i++)
 		more[i] = FILE_CLOSED;
 	for (size_t i = 0; !e && i < r->session_count; i++) {
 		e = add(&l, &r->sessions[i], "", "session", &r->sessions[i].file);
 		e = e ? e : add_more(&l, &r->sessions[i], &more[2 * i]);
 	}
-	for (size_t i = 0; !e && i < r->image_count; i++)
+	for (size_t i = 0; !e && i < r->image_count; i++) {
 		e = add_image(&l, r->images[i]);
+		e = e ? e : add_holders(&l, r->images[i], &more[2 * r->session_count + i]);
+	}
 	if (!e && l.count)
 		qsort(l.list, l.count, sizeof(*l.list), compare);
 	for (size_t i = 0; !e && i < l.count; i++)
 		e = show(&l.list[i], seen, context);
-	for (size_t i = 0; more && i < 2 * r->session_count; i++)
+	for (size_t i = 0; more && i < opened; i++)
 		file_close(&more[i]);
 	free(more);
 	free(l.list);

@@ -12,6 +12,7 @@ Where libmemtrace.so is not loaded all of it does nothing and says nothing.
 from typing import Any
 
 from .marks import (  # noqa: F401
+    holders,
     label,
     loaded,
     mark,
@@ -25,7 +26,7 @@ from .marks import (  # noqa: F401
 )
 from .trace import directory  # noqa: F401
 
-__all__ = ["directory", "label", "loaded", "mark", "phase", "phase_begin", "phase_end", "start", "step", "stop", "watch"]
+__all__ = ["directory", "label", "holders", "loaded", "mark", "phase", "phase_begin", "phase_end", "start", "step", "stop", "watch"]
 
 
 def load_ipython_extension(shell: Any) -> None:

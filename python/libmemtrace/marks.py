@@ -16,7 +16,7 @@ import contextlib
 import ctypes
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-__all__ = ["loaded", "mark", "step", "phase", "phase_begin", "phase_end", "label", "start", "stop", "watch"]
+__all__ = ["loaded", "mark", "step", "phase", "phase_begin", "phase_end", "label", "holders", "start", "stop", "watch"]
 
 _STATE_CHECK = 100  # steps between looks for optimizer state that has moved
 
@@ -31,6 +31,7 @@ def _load() -> Optional[Dict[str, Callable[..., None]]]:
             "phase_begin": _declare(library.memtrace_phase_begin, ctypes.c_char_p),
             "phase_end": _declare(library.memtrace_phase_end, ctypes.c_char_p),
             "label": _declare(library.memtrace_label, ctypes.c_void_p, ctypes.c_char_p),
+            "holders": _declare(library.memtrace_holders, ctypes.c_char_p),
             "start": _declare(library.memtrace_start),
             "stop": _declare(library.memtrace_stop),
         }
@@ -60,6 +61,12 @@ def mark(name: str) -> None:
     """Something happened just now."""
     if _functions:
         _functions["mark"](_text(name))
+
+
+def holders(name: str) -> None:
+    """Where MEMTRACE_HOLDERS=1: note which object keeps the memory just now (memtrace holders). It takes about 0.2 s for a million objects."""
+    if _functions:
+        _functions["holders"](_text(name))
 
 
 def step(number: int) -> None:

@@ -26,6 +26,7 @@ struct mt_config {
 	uint8_t python_allocators; /* sets PYTHONMALLOC=malloc, here and for children */
 	uint8_t python;            /* 0: only native frames are recorded */
 	uint8_t verbose;
+	uint8_t holders;     /* snapshots of what keeps the memory */
 	uint8_t ascend_pool; /* blocks of the pools of Ascend's frameworks */
 	uint64_t unreadable; /* settings whose value could not be read: bits 1 << enum mt_setting */
 };

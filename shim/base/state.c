@@ -7,6 +7,7 @@
 #include "shim/base/clock.h"
 #include "shim/base/config.h"
 #include "shim/base/file.h"
+#include "shim/base/holders.h"
 #include "shim/base/lines.h"
 #include "shim/base/quiet.h"
 #include "shim/base/state.h"
@@ -128,6 +129,14 @@ void mt_process_switch(int on)
 	info->stopped_ticks = 0;
 }
 
+static void obey(uint32_t asked, uint32_t changed)
+{
+	if (changed & ~MT_ASKED_HOLDERS)
+		mt_process_switch(asked & 1);
+	if (changed & MT_ASKED_HOLDERS)
+		mt_holders_ask(MT_HOLD_REQUEST, NULL);
+}
+
 void mt_process_obey(void)
 {
 	uint32_t seen = __atomic_load_n(&mt_process.asked, __ATOMIC_RELAXED);
@@ -135,7 +144,7 @@ void mt_process_obey(void)
 
 	if (asked != seen &&
 	    __atomic_compare_exchange_n(&mt_process.asked, &seen, asked, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		mt_process_switch(asked & 1);
+		obey(asked, asked ^ seen);
 }
 
 /* ---- what is known of it ---- */

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "shim/base/holders.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/device/device.h"
@@ -93,6 +94,7 @@ void mt_device_note_failure(const struct mt_device_event *event, uint32_t status
 	ext.status = status;
 	ext.capture = event->capture;
 	mt_record_device(MT_DEVICE_FAIL, event->hook, event->bytes, 0, &ext, event->caller);
+	mt_holders_want(event->class == MT_CLASS_POOL ? MT_HOLD_POOL : MT_HOLD_DEVICE, NULL);
 	if (mt_process_state() == MT_STATE_ACTIVE) {
 		__atomic_add_fetch(&mt_process.info->device_failures, 1, __ATOMIC_RELAXED);
 		__atomic_add_fetch(&mt_process.session->failures, 1, __ATOMIC_RELAXED);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "format/output_name.h"
+#include "shim/base/holders.h"
 #include "shim/base/log.h"
 #include "shim/base/quiet.h"
 #include "shim/base/state.h"
@@ -30,6 +31,7 @@
 
 MT_EXPORT _Noreturn void _exit(int status)
 {
+	mt_holders_leave();
 	mt_life_ends(MT_EXIT_CODE, status & 0xff);
 	if (mt_real._exit)
 		mt_real._exit(status); /* another library's, maybe */

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "format/format.h"
+#include "shim/base/holders.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/state.h"
@@ -10,8 +11,8 @@
 
 #define START_SLOTS (1u << 12)
 #define MAX_CODES   (1u << 20)
-#define MAX_TABLE   65535u /* bytes of a line table; what is beyond has no lines */
-#define MAX_TEXT    2048u  /* bytes of a file's or a function's name */
+#define MAX_TABLE   65535u               /* bytes of a line table; what is beyond has no lines */
+#define MAX_TEXT    (MT_PYCODE_TEXT - 1) /* bytes of a file's or a function's name */
 
 /* Entries are never removed, their ids are set to 0; a table that has become too small is replaced, and who still
  * reads the old one asks again under the lock. */
@@ -159,7 +160,7 @@ static uint32_t kind_of(uint32_t state, int *ascii)
 	return 0;
 }
 
-static void copy_text(const struct mt_pyruntime *rt, uintptr_t text, char *to)
+void mt_pycode_text(const struct mt_pyruntime *rt, uintptr_t text, char *to)
 {
 	char *end = to + MAX_TEXT - 4;
 	uint64_t length;
@@ -199,8 +200,8 @@ static void record(const struct mt_pyruntime *rt, uintptr_t code, uint32_t id)
 
 	rec.first_line = (uint32_t)word_at(code + rt->at.code_first_line);
 	rec.table_bytes = copy_lines(rt, word_at(code + rt->at.code_lines));
-	copy_text(rt, word_at(code + rt->at.code_filename), file);
-	copy_text(rt, word_at(code + rt->at.code_name), name);
+	mt_pycode_text(rt, word_at(code + rt->at.code_filename), file);
+	mt_pycode_text(rt, word_at(code + rt->at.code_name), name);
 	mt_log_write(MT_REC_CODE,
 		     (struct mt_part[]){ { &rec, sizeof(rec) },
 					 { lines, rec.table_bytes },
@@ -270,6 +271,7 @@ static void on_death(void *code)
 	if (id_of((uintptr_t)code))
 		forget((uintptr_t)code);
 	real_dealloc(code);
+	mt_holders_idle();
 }
 
 static int watch(const struct mt_pyruntime *rt)

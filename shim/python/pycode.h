@@ -23,6 +23,11 @@ int mt_pycode_watch(struct mt_pyruntime *rt);
 /* Id of the code object at `code`; 0 if it is none or no more can be recorded. Async-signal-safe. */
 uint32_t mt_pycode_id(const struct mt_pyruntime *rt, uintptr_t code);
 
+/* The text of a str, as UTF-8, cut; "" if it is none. Uses memory that one caller at a time may use: whoever holds
+ * mt_process.lock, or runs alone. `to` has room for MT_PYCODE_TEXT bytes. */
+#define MT_PYCODE_TEXT 2049u
+void mt_pycode_text(const struct mt_pyruntime *rt, uintptr_t text, char *to);
+
 /* Changes whenever a code object that had an id has died: whatever was worked out from addresses of code is then
  * void. */
 extern uint32_t mt_pycode_deaths;

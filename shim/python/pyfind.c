@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shim/base/config.h"
+#include "shim/base/holders.h"
 #include "shim/python/pyfind.h"
 #include "shim/stack/modules.h"
 
@@ -135,6 +136,7 @@ static void set_runtime(const struct mt_symbols *s, void *this_state)
 		mt_say("a Python without frames: ", "its version is not known");
 		return;
 	}
+	mt_holders_meet(s, new.version, &new.at);
 	found = new;
 	/* release: who sees the pointer sees the layout */
 	__atomic_store_n(&mt_pyruntime, &found, __ATOMIC_RELEASE);
@@ -154,8 +156,10 @@ static void meet(const struct dl_phdr_info *info)
 
 static void forget(uint64_t start, uint64_t end)
 {
-	if (found.code_type >= start && found.code_type < end)
-		__atomic_store_n(&mt_pyruntime, NULL, __ATOMIC_RELAXED);
+	if (found.code_type < start || found.code_type >= end)
+		return;
+	mt_holders_forget();
+	__atomic_store_n(&mt_pyruntime, NULL, __ATOMIC_RELAXED);
 }
 
 static const struct mt_modules_watch watch = { .met = meet, .gone = forget };

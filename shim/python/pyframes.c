@@ -17,6 +17,7 @@
 
 #include "format/format.h"
 #include "shim/base/config.h"
+#include "shim/base/holders.h"
 #include "shim/python/autograd.h"
 #include "shim/python/peek.h"
 #include "shim/python/pycode.h"
@@ -438,6 +439,10 @@ uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, const struct mt
 		node = capture(p, rt, (uintptr_t)state, thread && p->worker ? name_thread(p, thread, e) : 0, truncated);
 	if (thread)
 		return node ? node : name_thread(p, thread, e);
+	if (state && node && p->n)
+		mt_holders_runs(p->frame[p->n > 1 && !p->frame[0].code].code);
+	else if (state)
+		mt_holders_idle();
 	if (node && first_thread.node != node)
 		__atomic_store_n(&first_thread.node, node, __ATOMIC_RELEASE);
 	return node;

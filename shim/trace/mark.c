@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "format/fnv.h"
+#include "shim/base/holders.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/state.h"
@@ -128,6 +129,7 @@ static void mark(enum mt_mark what, uint64_t value, const char *text, uint64_t r
 void mt_mark_point(const char *name, enum mt_mark_source source, const void *caller)
 {
 	mark(MT_MARK_POINT, 0, name, 0, source, caller);
+	mt_holders_want(MT_HOLD_MARK, name);
 }
 
 void mt_mark_step(uint64_t number, enum mt_mark_source source, const void *caller)
@@ -158,6 +160,7 @@ MT_EXPORT void memtrace_step(unsigned long number);
 MT_EXPORT void memtrace_phase_begin(const char *name);
 MT_EXPORT void memtrace_phase_end(const char *name);
 MT_EXPORT void memtrace_label(const void *p, const char *text);
+MT_EXPORT void memtrace_holders(const char *name);
 
 MT_EXPORT void memtrace_mark(const char *name)
 {
@@ -182,4 +185,10 @@ MT_EXPORT void memtrace_phase_end(const char *name)
 MT_EXPORT void memtrace_label(const void *p, const char *text)
 {
 	mt_mark_label(p, text, MT_MARK_PROGRAM);
+}
+
+MT_EXPORT void memtrace_holders(const char *name)
+{
+	mark(MT_MARK_POINT, 0, name, 0, MT_MARK_PROGRAM, MT_CALLER);
+	mt_holders_want(MT_HOLD_REQUEST, name);
 }

@@ -5,6 +5,7 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/config.h"
+#include "shim/base/holders.h"
 #include "shim/base/state.h"
 #include "shim/python/pyframes.h"
 #include "shim/stack/stack.h"
@@ -264,6 +265,7 @@ void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *call
 
 	if (!(kind & MT_TRIAL) && self.busy == self.idle) {
 		mt_process_note_refusal();
+		mt_holders_want(MT_HOLD_HOST, NULL);
 		mt_recorder_hurry(); /* what the machine had is for the recorder to see */
 	}
 	record(&e, 1, caller);
@@ -288,6 +290,8 @@ void mt_record_free(unsigned hook, const void *p)
 	struct mt_event e = { .ticks = mt_ticks(), .addr = (uintptr_t)p, .hook = hook, .kind = MT_FREE };
 
 	record(&e, 1, NULL);
+	if (__builtin_expect(mt_holders_on, 0) && self.ring && !self.ring->thread)
+		mt_holders_idle();
 }
 
 void mt_record_undo(unsigned hook, const void *p)

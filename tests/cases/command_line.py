@@ -113,7 +113,7 @@ def case_commands_are_listed(*words):
     """All of them with a line each, and how to begin."""
     done = run(*words)
     mt.equal((done.status, done.err), (0, ""))
-    for command in ("run", "env", "start", "stop", "report", "html", "peak", "leaks", "frag", "whatif", "timeline", "live", "diff", "export", "symbolize", "reduce", "fleet", "pack", "list", "prune", "check", "dump"):
+    for command in ("run", "env", "start", "stop", "report", "html", "peak", "leaks", "holders", "frag", "whatif", "timeline", "live", "diff", "export", "symbolize", "reduce", "fleet", "pack", "list", "prune", "check", "dump"):
         mt.check(re.search(r"^  %s +\w.{10}" % command, done.out, re.M), "%s is not listed: %s" % (command, done.out))
     mt.check("memtrace run -- PROGRAM" in done.out and "memtrace help COMMAND" in done.out, done.out)
     mt.check(len(done.out.splitlines()) <= 24, "more than a screen")
@@ -198,7 +198,7 @@ RECORDING = {
     "output": "MEMTRACE_OUTPUT=x", "stacks": "MEMTRACE_STACKS=none", "sample": "MEMTRACE_SAMPLE=1K", "depth": "MEMTRACE_DEPTH=7",
     "limit": "MEMTRACE_LIMIT=1G", "keep-free": "MEMTRACE_KEEP_FREE=1K", "ring-dir": "MEMTRACE_RING_DIR=/tmp", "children": "MEMTRACE_CHILDREN=0",
     "exclude": "MEMTRACE_EXCLUDE=no", "paused": "MEMTRACE_PAUSED=1", "python-allocators": "MEMTRACE_PYTHON_ALLOCATORS=1",
-    "verbose": "MEMTRACE_VERBOSE=1", "reduce": "MEMTRACE_REDUCE=1",
+    "holders": "MEMTRACE_HOLDERS=1", "verbose": "MEMTRACE_VERBOSE=1", "reduce": "MEMTRACE_REDUCE=1",
 }
 
 

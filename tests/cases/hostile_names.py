@@ -37,6 +37,7 @@ COMMANDS = {
     "html": [["-o", "/dev/null"]],
     "peak": [[], ["--json"], ["-n", "all"], ["--at", "0.001"], ["--at", "oom"], ["--fit", "1M"], ["--fit", "1M", "--json"], *(["--by", by] for by in BYS)],
     "leaks": [[], ["--json"], ["--fail-over", "1K,1/s,1/step"], ["-n", "all"], *(["--by", by] for by in BYS)],
+    "holders": None,
     "frag": [[], ["--json"], ["--at", "oom"], ["--at", "end"], ["-n", "all"]],
     "whatif": [[], ["--json"], ["--device-memory", "1M"], ["--host", "glibc"], ["--host", "glibc", "--json"]],
     "timeline": [[], ["--json"], ["--csv"], *(["--by", by, form] for by in ("step", "phase") for form in ("-q", "--json", "--csv"))],
@@ -183,7 +184,7 @@ def case_every_field_is_changed():
     """The format has no text that the rewriting leaves as it is."""
     records, arrays, kinds = hostile.documented()
     mt.equal(records, {word: row[0] for word, row in hostile.RECORDS.items()}, "records with their numbers")
-    mt.equal(arrays, {"magic", "boot_id", "host", "ring_dir"}, "fields of text")
+    mt.equal(arrays, {"magic", "boot_id", "host", "ring_dir", "name"}, "fields of text")  # name: of a snapshot, case_holders_of_such_names
     mt.equal(kinds, {i + 1: word for i, word in enumerate(("machine", "cgroup", "process", "mapping", "device", "process on a device"))}, "kinds of samples")
     changed = set().union(*(fields for _, _, fields in rewritten()))
     texts = {word for word, (_, _, count) in hostile.RECORDS.items() if count != 0}
@@ -303,6 +304,42 @@ def case_program_with_such_names():
     report = json.loads(subprocess.run([mt.MEMTRACE, "report", "--json", path], stdout=subprocess.PIPE, check=True).stdout)
     mt.check(any("\x1b[2J" in word for word in report["command"]), "the name is not in the trace: %r" % report["command"])
     mt.check(not os.path.exists(os.path.join(cwd, b"pwned")), "a name was run")
+
+
+HOLDERS = """
+import sys
+sys.path.insert(0, %(python)r)
+import libmemtrace
+NAME = bytes(%(name)r)
+safe = NAME.decode("utf-8", "replace")
+Held = type(safe, (), {})
+globals()[safe] = held = Held()
+setattr(held, safe, bytearray(3 << 20))
+def frame():
+    in_frame = bytearray(5 << 20)
+    libmemtrace.holders(NAME.decode("utf-8", "surrogateescape"))
+    return [in_frame for _ in range(100)]
+frame.__code__ = frame.__code__.replace(co_name=safe, co_filename=safe + ".py", **({"co_qualname": safe} if sys.version_info >= (3, 11) else {}))
+frame()
+"""
+
+
+def case_holders_of_such_names():
+    """Of types, attributes, globals, functions, files and snapshots."""
+    path = mt.scratch("holders")
+    for number, name in enumerate(names()):
+        out = os.path.join(path, str(number))
+        text = HOLDERS % {"python": os.path.join(mt.TOP, "python"), "name": list(name)}
+        env = environment(LC_ALL="C.UTF-8", MEMTRACE_HOLDERS="1")
+        status, _, err = in_pipes([mt.MEMTRACE, "run", "--no-report", "-o", out, "--", mt.python(), "-c", text], env, None)
+        mt.equal(status, 0, "the program: %a" % err[-600:])
+        wrong = [c for more in ([], ["--json"], ["-n", "all"]) for snapshot in ([], ["--snapshot", "1"]) for terminal in (False, True)
+                 if not (terminal and more == ["--json"]) for c in complaints(["holders", *more, *snapshot], out, terminal, fine=True)]
+        mt.check(not wrong, "%d complaints: %s" % (len(wrong), " ;; ".join(wrong[:6])))
+        done = json.loads(subprocess.run([mt.MEMTRACE, "holders", "--json", "--snapshot", "1", out], stdout=subprocess.PIPE, check=True).stdout)
+        paths = [holder["path"] for memory in done["memory"] for holder in memory["holders"]]
+        mt.check(any(p.startswith("__main__." + name.decode("utf-8", "replace")[:1]) for p in paths if p), "the name is not in %r" % paths)
+        mt.check(done["snapshots"][0]["name"].startswith(name[:4].decode("utf-8", "replace")[:1]), "%r" % done["snapshots"])
 
 
 def case_directories_with_such_names():

@@ -19,7 +19,7 @@ PAGE = os.path.join(mt.TOP, "docs/JSON.md")
 TYPES = {"integer": int, "number": (int, float), "string": str, "boolean": bool, "object": dict, "null": type(None)}
 COMMANDS = {
     "report": [(), ("--by", "thread")], "peak": [(), ("--at", "0.0001", "--by", "thread")], "peak --fit": [("--fit", "1M")],
-    "leaks": [(), ("--by", "thread")], "frag": [(), ("--at", "end")],
+    "leaks": [(), ("--by", "thread")], "holders": [(), ("-n", "1")], "frag": [(), ("--at", "end")],
     "whatif": [(), ("--alloc-conf", "expandable_segments:False")], "whatif --host": [("--host", "glibc")],
     "timeline": [()], "timeline --by step": [("--by", "step")], "timeline --by phase": [("--by", "phase")], "diff": [()], "check": [()], "live": [()], "list": [(), ("--verdict",)],
     "dump": [("--nodes",), ("--samples",), ("--symbols",)],
@@ -95,6 +95,11 @@ def traces():
     for kind in KINDS:
         paths.append(os.path.join(mt.scratch("battery"), "t"))
         cases.make(paths[-1], kind, 301, True)
+    held = "import ctypes, sys\nkept = [bytearray(1 << 20)]\nctypes.CDLL(%r).memtrace_holders(b'here')\nfor _ in range(9): pass\n" % mt.SHIM
+    leaking = "kept = []\nfor step in range(300):\n    batch = bytearray(100_000)\n    kept.append(bytes(batch[:50_000]))\n"
+    grown = "kept = {}\ndef get(key):\n    kept[key] = bytearray(30_000)\ndef loop():\n    for i in range(800): get(str(i))\nloop()\n"
+    for code in (held, leaking, grown):
+        paths.append(mt.shimmed([mt.python(), "-c", code], env={"MEMTRACE_HOLDERS": "1"}).trace.settle().path)
     paths += [recorded(), recorded(MEMTRACE_STACKS="sample", MEMTRACE_SAMPLE="16K")]  # blocks larger than that are exact: all of work() are smaller
     for words, env in ((["busy", "200000", "1000", "300"], {"MEMTRACE_LIMIT": "1M"}),
                        (["marks", "basic"], {}), (["marks", "paused"], {"MEMTRACE_PAUSED": "1"}), (["mapped"], {}), (["ownheap", "20"], {})):

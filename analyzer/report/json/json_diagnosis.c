@@ -1,6 +1,7 @@
 #include "analyzer/report/json/json_diagnosis.h"
 
 #include "analyzer/report/json/json.h"
+#include "analyzer/report/json/json_held.h"
 
 json_t *json_categories(const struct diagnosis *x)
 {
@@ -14,12 +15,7 @@ json_t *json_categories(const struct diagnosis *x)
 	return all;
 }
 
-static const char *space_name(const struct diagnosis *x, uint32_t space)
-{
-	return (space & 0xff) == 0xff ? "host" : x->spaces[1 + (space & 0xff)].name;
-}
-
-static json_t *json_owner_of_copy(struct diagnosis *x, const struct copy_owner *owner)
+static json_t *json_owner_of_copy(struct diagnosis *x, const struct copy_owner *owner, const struct held_question *held)
 {
 	json_t *o = json_object();
 	json_object_set_new(o, "bytes", json_bytes(owner->bytes));
@@ -27,23 +23,24 @@ static json_t *json_owner_of_copy(struct diagnosis *x, const struct copy_owner *
 	json_object_set_new(o, "call", json_text(diagnosis_call(x, owner->stack)));
 	json_object_set_new(o, "stack",
 			    json_stack(x->selection->stacks, owner->largest, selection_flags(x->selection->options)));
+	json_object_set_new(o, "holder", json_text(held && held->known ? held->name : NULL));
 	return o;
 }
 
-json_t *json_copies(struct diagnosis *x)
+json_t *json_copies(struct diagnosis *x, const struct copy_set *set, const struct held_question *held)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < x->copies.count; i++) {
 		const struct copy_set *s = &x->copies.sets[i];
 		json_t *o = json_object(), *owners = json_array();
-		json_object_set_new(o, "device", json_text(space_name(x, s->space)));
+		json_object_set_new(o, "device", json_text(diagnosis_space_name(x, s->space)));
 		json_object_set_new(o, "process", json_integer(s->space >> 8));
 		json_object_set_new(o, "bytes", json_bytes(s->bytes));
 		json_object_set_new(o, "extra_bytes", json_bytes(s->extra_bytes));
 		json_object_set_new(o, "missing_bytes", json_bytes(s->missing_bytes));
 		json_object_set_new(o, "count", json_integer(s->count));
 		for (unsigned k = 0; k < s->count; k++)
-			json_array_append_new(owners, json_owner_of_copy(x, &s->owners[k]));
+			json_array_append_new(owners, json_owner_of_copy(x, &s->owners[k], s == set ? &held[k] : NULL));
 		json_object_set_new(o, "owners", owners);
 		json_array_append_new(list, o);
 	}
@@ -60,7 +57,7 @@ json_t *json_copies_left_out(struct diagnosis *x)
 	return o;
 }
 
-static json_t *json_verdict(const struct verdict *v, bool holds)
+static json_t *json_verdict(const struct verdict *v, bool holds, const struct held_question *held)
 {
 	json_t *o = json_object(), *sites = json_array();
 	json_object_set_new(o, "kind", json_string(verdict_name(v->kind)));
@@ -74,24 +71,25 @@ static json_t *json_verdict(const struct verdict *v, bool holds)
 		for (int i = 0; i < VERDICT_SITES && v->sites[i]; i++)
 			json_array_append_new(sites, json_text(v->sites[i]));
 		json_object_set_new(o, "sites", json_incref(sites));
+		json_object_set_new(o, "holder", held ? json_held(held) : json_null());
 	}
 	json_decref(sites);
 	return o;
 }
 
-json_t *json_verdicts(const struct diagnosis *x)
+json_t *json_verdicts(const struct diagnosis *x, const struct held_question *held)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < x->verdicts.held_count; i++)
-		json_array_append_new(list, json_verdict(&x->verdicts.held[i], true));
+		json_array_append_new(list, json_verdict(&x->verdicts.held[i], true, held ? &held[i] : NULL));
 	return list;
 }
 
-json_t *json_facts(const struct diagnosis *x)
+json_t *json_facts(const struct diagnosis *x, const struct held_question *held)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < x->verdicts.fact_count; i++)
-		json_array_append_new(list, json_verdict(&x->verdicts.facts[i], true));
+		json_array_append_new(list, json_verdict(&x->verdicts.facts[i], true, held ? &held[i] : NULL));
 	return list;
 }
 
@@ -99,7 +97,7 @@ json_t *json_ruled_out(const struct diagnosis *x)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < x->verdicts.ruled_out_count; i++)
-		json_array_append_new(list, json_verdict(&x->verdicts.ruled_out[i], false));
+		json_array_append_new(list, json_verdict(&x->verdicts.ruled_out[i], false, NULL));
 	return list;
 }
 

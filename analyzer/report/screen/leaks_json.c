@@ -1,4 +1,5 @@
 #include "analyzer/report/json/json.h"
+#include "analyzer/report/json/json_held.h"
 #include "analyzer/report/screen/leaks_screen.h"
 
 #include <math.h>
@@ -58,7 +59,7 @@ static void set_growth(json_t *site, const struct owner_growth *t)
 	json_object_set_new(site, "group", steady ? json_integer(t->group) : json_null());
 }
 
-static json_t *json_leak(const struct leaks *l, const struct leak *leak)
+static json_t *json_leak(const struct leaks *l, const struct leak *leak, const struct held_question *held)
 {
 	const struct owner *o = leak->owner;
 	json_t *site = json_owner(l->selection->stacks, o, leak->kind, selection_flags(l->selection->options));
@@ -76,10 +77,11 @@ static json_t *json_leak(const struct leaks *l, const struct leak *leak)
 			    leak->oldest_ns == UINT64_MAX ? json_null() : json_seconds(leak->oldest_ns));
 	json_object_set_new(site, "benign", json_text(leak->benign));
 	json_object_set_new(site, "suppressed", json_text(leak->suppressed));
+	json_object_set_new(site, "holder", json_held(held));
 	return site;
 }
 
-int leaks_print_json(const struct leaks *l)
+int leaks_print_json(const struct leaks *l, const struct held_question *held)
 {
 	size_t most = selection_rows(l->selection, DEFAULT_JSON_ROWS);
 	uint64_t rest = 0;
@@ -87,7 +89,7 @@ int leaks_print_json(const struct leaks *l)
 		rest += l->list[i].bytes;
 	json_t *root = json_object(), *sites = json_array();
 	for (size_t i = 0; i < l->count && i < most; i++)
-		json_array_append_new(sites, json_leak(l, &l->list[i]));
+		json_array_append_new(sites, json_leak(l, &l->list[i], &held[i]));
 	json_object_set_new(root, "version", json_integer(1));
 	json_object_set_new(root, "complete", json_boolean(reader_complete(l->selection->reader)));
 	json_object_set_new(root, "in_use_bytes", json_bytes(l->in_use));

@@ -106,7 +106,16 @@ static char *growth_text(const struct leak *leak)
 			     BYTES((uint64_t)fabs(t->growth.rate)), t->stepped ? "step" : "s");
 }
 
-static void leak_row(struct table *t, const struct leaks *l, const struct leak *leak, uint64_t all)
+static void held_row(struct table *t, const struct held_question *held)
+{
+	char *line = held->known ? output_format("held by %s", held->name) : NULL;
+	if (line)
+		table_note(t, 2, line);
+	free(line);
+}
+
+static void leak_row(struct table *t, const struct leaks *l, const struct leak *leak, const struct held_question *held,
+		     uint64_t all)
 {
 	const struct owner *o = leak->owner;
 	char *text = owner_text(o);
@@ -121,6 +130,7 @@ static void leak_row(struct table *t, const struct leaks *l, const struct leak *
 	frame_row(t, "> %s", extension_of(l, o));
 	leak_next(t, o);
 	frame_row(t, "< .. %s", distinguishing(l, leak));
+	held_row(t, held);
 	free(range);
 	free(text);
 	free(where);
@@ -136,7 +146,8 @@ static const struct column leak_columns[] = {
 
 enum { LEAK_COLUMNS = sizeof(leak_columns) / sizeof(*leak_columns) };
 
-static void print_kind(const struct leaks *l, enum model_kind kind, const char *heading)
+static void print_kind(const struct leaks *l, const struct held_question *held, enum model_kind kind,
+		       const char *heading)
 {
 	size_t most = selection_rows(l->selection, LEAKS_ROWS), shown = 0, more = 0;
 	uint64_t rest = 0;
@@ -157,7 +168,7 @@ static void print_kind(const struct leaks *l, enum model_kind kind, const char *
 			t = table_new(columns, LEAK_COLUMNS, 2);
 			table_keep(t, l->lost ? 0 : WORTH(2));
 		}
-		leak_row(t, l, leak, l->bytes);
+		leak_row(t, l, leak, &held[i], l->bytes);
 		shown++;
 	}
 	if (!t)
@@ -186,7 +197,7 @@ char *leaks_group_name(const struct leaks *l, const struct leak_group *g)
 	return name;
 }
 
-static void print_group(const struct leaks *l, const struct leak_group *g)
+static void print_group(const struct leaks *l, const struct held_question *held, const struct leak_group *g)
 {
 	const struct owner_growth *t = g->most->owner_growth;
 	const struct process *p = reader_process(l->selection->reader, t->process);
@@ -205,6 +216,11 @@ static void print_group(const struct leaks *l, const struct leak_group *g)
 	output_fit_line(STYLE_NONE, output_format("    %s of %s; %s, certainty %s%s", kind_name(g->most->kind),
 						  whose ? whose : "", growth_name(t->growth.kind),
 						  certainty_name(t->growth.certainty), how ? how : ""));
+	if (held[g->most - l->list].known) {
+		char *text = held_text(&held[g->most - l->list]);
+		output_fit_line(STYLE_NONE, output_format("    held by %s", text ? text : ""));
+		free(text);
+	}
 	if (t->growth.doubt > 0)
 		output_fit_line(
 			STYLE_NONE,
@@ -306,7 +322,7 @@ static void print_pile(const struct leaks *l)
 	free(where);
 }
 
-static void print_growing(const struct leaks *l)
+static void print_growing(const struct leaks *l, const struct held_question *held)
 {
 	enum { LEAKS_MOST = 5 };
 	size_t count, sites = 0;
@@ -330,7 +346,7 @@ static void print_growing(const struct leaks *l)
 	size_t most = selection_rows(l->selection, LEAKS_MOST);
 	uint64_t rest = 0;
 	for (size_t i = 0; i < count && i < most; i++)
-		print_group(l, &list[i]);
+		print_group(l, held, &list[i]);
 	for (size_t i = most; i < count; i++)
 		rest += list[i].bytes;
 	if (count > most)
@@ -368,7 +384,7 @@ static void print_benign(const struct leaks *l)
 	print(rest && rest < l->benign_bytes ? ", others %s\n" : "\n", BYTES(rest));
 }
 
-void leaks_print(const struct leaks *l)
+void leaks_print(const struct leaks *l, const struct held_question *held)
 {
 	selection_print_missing(l->selection);
 	char *least = l->lost ? output_format("%s to ", BYTES(l->bytes_min)) : strdup(""),
@@ -393,13 +409,13 @@ void leaks_print(const struct leaks *l)
 	if (l->live[MODEL_HEAP] && l->live[MODEL_HEAP]->estimated)
 		print("  %s\n", SAMPLED_NOTE);
 	print_pile(l);
-	print_growing(l);
+	print_growing(l, held);
 	if (l->selection->options->filter && !l->count)
 		output_line(STYLE_NONE, output_format("no stack has a frame that matches --filter '%s'",
 						      l->selection->options->filter));
-	print_kind(l, MODEL_HEAP, "HEAP");
-	print_kind(l, MODEL_MAP, "MAPPED");
-	print_kind(l, MODEL_PINNED, "PINNED");
-	print_kind(l, MODEL_POOL, "IN THE FRAMEWORK'S POOL");
-	print_kind(l, MODEL_DEVICE, "ON DEVICES");
+	print_kind(l, held, MODEL_HEAP, "HEAP");
+	print_kind(l, held, MODEL_MAP, "MAPPED");
+	print_kind(l, held, MODEL_PINNED, "PINNED");
+	print_kind(l, held, MODEL_POOL, "IN THE FRAMEWORK'S POOL");
+	print_kind(l, held, MODEL_DEVICE, "ON DEVICES");
 }

@@ -2,15 +2,16 @@
 #ifndef MT_REPORT_SCREEN_LEAKS_SCREEN_H
 #define MT_REPORT_SCREEN_LEAKS_SCREEN_H
 
-#include "analyzer/diagnosis/growth/leaks.h"
+#include "analyzer/analysis/held.h"
 #include "analyzer/report/ci/ci.h"
 
 #define LEAKS_ROWS 10 /* that are shown without -n, on the screen and in CI */
 
-void leaks_print(const struct leaks *l);
+/* `held`: who holds what each of the list made, as many as that is long. */
+void leaks_print(const struct leaks *l, const struct held_question *held);
 
 /* 0 or -MT_E*. */
-int leaks_print_json(const struct leaks *l);
+int leaks_print_json(const struct leaks *l, const struct held_question *held);
 
 /* "save train.py:73 and 9 more sites at the same pace", "serve server.py:14 in fast.c:12 fast_parse". The caller frees
  * it; NULL when there is no memory. */

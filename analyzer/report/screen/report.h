@@ -5,6 +5,7 @@
 #include "analyzer/model/main_process.h"
 #include "analyzer/analysis/analysis.h"
 #include "analyzer/report/ci/ci.h"
+#include "analyzer/analysis/held.h"
 
 #include <jansson.h>
 
@@ -26,7 +27,11 @@ struct report {
 	struct owners *survivors;                /* of heap that was alive when processes exited by themselves */
 	bool brief;                              /* the summary, without --all: parts print less */
 	struct report_leaks leaks;               /* known only if nothing is wrong */
-	const bool *listed;                      /* processes in the JSON, by id; NULL = all. Borrowed */
+	struct held_question *held; /* by verdict that holds, by fact, then of the line that the headline says grew */
+	size_t held_count;
+	const struct copy_set *copies;     /* that the verdict `copies` is about; NULL = there is none */
+	struct held_question *copies_held; /* by owner of these */
+	const bool *listed;                /* processes in the JSON, by id; NULL = all. Borrowed */
 };
 
 #define REPORT_MAPS           2   /* how many of the largest mappings are shown */
@@ -58,6 +63,14 @@ char *report_recorded_parts(const struct report *r);
 
 /* All report_print_*() below print a part of the screen and return how many lines it took; `room` is how many there
  * are. A part that has nothing to say prints nothing. */
+
+/* report_held.c: asks who holds what verdicts and the headline are about, and puts it into the verdicts' advice. 0 or an
+ * error; report_held_fini() in any case. */
+int report_find_held(struct report *r);
+void report_held_fini(struct report *r);
+
+/* report_headline.c: the line that its headline says grew, allocated; NULL = none. */
+char *report_grown_site(const struct report *r, bool *device);
 
 /* report_headline.c: the most important fact of a run without a failure; and commands to go on with, ready to be
  * typed. */

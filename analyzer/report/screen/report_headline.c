@@ -192,20 +192,32 @@ static const char *how_it_grows(enum outlook o)
 					 : "was seen too briefly to say whether it grows";
 }
 
-static char *line_text(const struct findings *f, const struct owner_finding *one, size_t others)
+static char *line_text(const struct report *r, const struct owner_finding *one, size_t others)
 {
+	const struct findings *f = &r->analysis.diagnosis->findings;
+	const struct held_question *held = r->held_count ? &r->held[r->held_count - 1] : NULL;
 	const struct owner *o = one->owner;
 	const unsigned devices = findings_devices(f, one);
 	char *place = o->label || !o->frame ? owner_text(o) : frame_place(o->frame);
 	char *each = devices > 1 ? output_format(" on each of %u devices", devices) : strdup("");
 	char *more = others ? output_format(", and %zu more site%s", others, others == 1 ? "" : "s") : strdup("");
-	char *text = output_format("%s %s, %s%s%s (memtrace leaks)", place ? place : "one line",
+	char *by = held && held->known ? output_format(", held by %s", held->name) : strdup("");
+	char *text = output_format("%s %s, %s%s%s%s (memtrace %s)", place ? place : "one line",
 				   how_it_grows(one->growth.outlook), BYTES((uint64_t)one->growth.growth.bytes),
-				   each ? each : "", more ? more : "");
+				   each ? each : "", by ? by : "", more ? more : "", by && *by ? "holders" : "leaks");
+	free(by);
 	free(place);
 	free(each);
 	free(more);
 	return text;
+}
+
+char *report_grown_site(const struct report *r, bool *device)
+{
+	size_t others;
+	const struct owner_finding *line = largest_line(r, &others);
+	*device = line && line->kind != MODEL_HEAP && line->kind != MODEL_PINNED && line->kind != MODEL_MAP;
+	return line && !line->owner->label && line->owner->frame ? frame_place(line->owner->frame) : NULL;
 }
 
 static char *track_text(const struct report *r, const struct track_finding *one)
@@ -230,7 +242,7 @@ static char *grown_text(const struct report *r)
 	const struct track_finding *track = line ? NULL : largest_track(r, OUTLOOK_NONE);
 	if (!line && !track)
 		track = largest_track(r, OUTLOOK_SHORT);
-	return line                ? line_text(&r->analysis.diagnosis->findings, line, others)
+	return line                ? line_text(r, line, others)
 	       : track             ? track_text(r, track)
 	       : r->leaks.unproven ? strdup("whether it grew is not known")
 				   : NULL;

@@ -192,13 +192,14 @@ static void set_managed(json_t *ledger, const struct report *r)
 	json_object_set_new(ledger, "managed_by", m.name ? json_text(m.name) : json_null());
 }
 
-static void set_why(json_t *o, struct diagnosis *x)
+static void set_why(json_t *o, const struct report *r)
 {
+	struct diagnosis *x = r->analysis.diagnosis;
 	json_object_set_new(o, "categories", json_categories(x));
-	json_object_set_new(o, "copies", json_copies(x));
+	json_object_set_new(o, "copies", json_copies(x, r->copies, r->copies_held));
 	json_object_set_new(o, "copies_left_out", json_copies_left_out(x));
-	json_object_set_new(o, "verdicts", json_verdicts(x));
-	json_object_set_new(o, "facts", json_facts(x));
+	json_object_set_new(o, "verdicts", json_verdicts(x, r->held));
+	json_object_set_new(o, "facts", json_facts(x, r->held ? r->held + x->verdicts.held_count : NULL));
 	json_object_set_new(o, "ruled_out", json_ruled_out(x));
 	json_object_set_new(o, "unknown", json_unknowns(x));
 }
@@ -266,7 +267,7 @@ json_t *report_json(const struct report *r)
 	json_object_set_new(o, "devices", devices);
 	json_object_set_new(o, "nearly_full", report_json_full(r));
 	report_json_timeline(o, v, &r->analysis);
-	set_why(o, r->analysis.diagnosis);
+	set_why(o, r);
 	json_object_set_new(o, "losses", json_losses(r));
 	set_sites(o, r);
 	json_object_set_new(o, "unread_files", json_unread(r->selection->stacks));

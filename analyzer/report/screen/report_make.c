@@ -10,6 +10,7 @@
 
 void report_fini(struct report *r)
 {
+	report_held_fini(r);
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
 		owners_free(r->owners[kind]);
 	owners_free(r->temporary);
@@ -116,5 +117,7 @@ int report_make(struct report *r, struct selection *v, unsigned more)
 	r->selection = v;
 	int e = analysis_run(&r->analysis, v, ANALYSIS_TIMELINE | ANALYSIS_HOST | ANALYSIS_DIAGNOSIS | more,
 			     build_owners, r);
+	if (e == 0)
+		e = report_find_held(r);
 	return e == 0 && !v->options->json && !report_is_trouble(r) ? ask_leaks(r, v) : e;
 }

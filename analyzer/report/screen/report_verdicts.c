@@ -353,10 +353,12 @@ unsigned report_print_advice(const struct report *r, unsigned room)
 	return lines;
 }
 
-static bool holds(const struct verdicts *v, enum verdict_kind kind)
+/* Does one of that kind hold, of which nobody knows who holds its blocks? */
+static bool holds(const struct report *r, enum verdict_kind kind)
 {
+	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
 	for (size_t i = 0; i < v->held_count; i++)
-		if (v->held[i].kind == kind)
+		if (v->held[i].kind == kind && !(r->held && r->held[i].known))
 			return true;
 	return false;
 }
@@ -374,7 +376,7 @@ unsigned report_print_unknown(const struct report *r, unsigned room)
 	for (size_t i = 0; i < v->unknown_count; i++)
 		fprintf(f, "%s%s", parts++ ? "; " : "", v->unknown[i].evidence);
 	for (int kind = 0; kind < VERDICT_KINDS; kind++)
-		if (verdict_unknown(kind) && holds(v, kind))
+		if (verdict_unknown(kind) && holds(r, kind))
 			fprintf(f, "%s%s", parts++ ? "; " : "", verdict_unknown(kind));
 	fclose(f);
 	if (parts) {

@@ -1,0 +1,60 @@
+/*
+ * Which object of Python holds what a site made, where the trace has snapshots of holders (model/holders).
+ *
+ *   struct held_question q = { .site = strdup("train.py:12 train"), .device = false };
+ *   int e = held_find(v, &q, 1);
+ *   if (e == 0 && q.known) ... q.holder.path ...
+ *   held_fini(&q, 1);
+ */
+#ifndef MT_ANALYSIS_HELD_H
+#define MT_ANALYSIS_HELD_H
+
+#include "analyzer/diagnosis/growth/leaks.h"
+#include "analyzer/model/holders/holders.h"
+#include "analyzer/model/selection/selection.h"
+
+/* A snapshot of one process, with the blocks that were alive then. */
+struct held_snapshot {
+	const struct process *process;
+	int count, number; /* how many the process has, and which one this is, from 0 */
+	struct mt_hold_head *heads;
+	struct hold_snapshot snapshot;
+	struct hold_graph *graph;
+	uint64_t ns; /* when it was taken */
+};
+
+/* How many the process has; fills in process, count and heads. An error below 0. held_close() in any case. */
+int held_heads(struct held_snapshot *s, const struct process *p);
+
+/* Behind held_heads(): reads the one of this number and runs the selection's model until it was taken. 0 or an error. */
+int held_open(struct held_snapshot *s, struct selection *v, int number);
+void held_close(struct held_snapshot *s);
+
+/* "on request", "a device had no memory": why it was taken. */
+const char *held_why(const struct mt_hold_head *head);
+
+struct held_question {
+	char *site;     /* "train.py:12 train", as frame_place() says it; allocated. NULL: nothing is asked */
+	uint32_t below; /* instead of blocks of that site those that this call made (id of the merged tree); 0 = none */
+	bool device;    /* of devices' memory, else of the host's */
+	bool known;     /* all below is the answer */
+	struct holder holder;
+	uint64_t of_bytes; /* of that site in that process that were alive */
+	uint32_t pid, why; /* of the snapshot; enum mt_hold_why */
+	uint64_t ns;
+	char *name; /* "__main__.history (list, 990 items)" */
+};
+
+/* Answers what can be answered from the snapshots of the selection's processes, each from one of a failure rather than
+ * one of the end. Makes passes of its own. 0 or an error; held_fini() in any case. */
+int held_find(const struct selection *v, struct held_question *questions, size_t count);
+void held_fini(struct held_question *questions, size_t count);
+
+/* The same of the worst that leaks shows: as many questions as its list is long, allocated. */
+int held_of_leaks(const struct leaks *l, struct held_question **out);
+
+/* "`name`: 6.64 GiB of 6.64 GiB; also held by ...", and what is to be done about it. Allocated. */
+char *held_text(const struct held_question *q);
+char *held_advice(const struct held_question *q);
+
+#endif

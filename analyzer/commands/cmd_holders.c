@@ -1,0 +1,163 @@
+/* memtrace holders: which object of Python keeps the memory. */
+#include "analyzer/commands/commands.h"
+#include "analyzer/commands/trace_of_pid.h"
+#include "analyzer/reader/files/file.h"
+#include "analyzer/reader/holders_file.h"
+#include "analyzer/report/screen/holders_report.h"
+#include "analyzer/analysis/open.h"
+#include "analyzer/util/error.h"
+#include "analyzer/util/output.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WAIT_MS 30000
+#define STEP_MS 20
+
+struct holders_options {
+	struct options common;
+	uint64_t snapshot;
+};
+
+static const struct option_row rows[] = {
+	{ "snapshot", 0, "N", OPTION_NUMBER, offsetof(struct holders_options, snapshot),
+	  "the N-th one, from 1 on; otherwise the last", 0 },
+	OPTIONS_ROW_ROWS,
+	OPTIONS_ROW_DEVICE,
+	OPTIONS_ROW_PROCESS,
+	OPTIONS_ROW_JSON,
+	OPTIONS_ROW_FRAMES,
+	OPTIONS_ROW_FORCE,
+	OPTIONS_ROW_QUIET,
+	OPTIONS_END,
+};
+
+const struct option_spec cmd_holders_spec = {
+	"memtrace holders [options] [PID|DIR]",
+	"Which object of Python keeps the memory, and from where: of a program that runs\n"
+	"(PID) now, of a trace as it was when a snapshot was taken. Snapshots are taken\n"
+	"with MEMTRACE_HOLDERS=1 (memtrace run --holders): when memory ran out, at marks,\n"
+	"at memtrace_holders() and at the end.",
+	rows,
+	0,
+	"  memtrace holders 4711\n"
+	"  memtrace run --holders -- python train.py; memtrace holders\n",
+	"Read: docs/holders.md",
+};
+
+/* ---- of a program that runs ------------------------------------------------------------------------------ */
+
+struct asking {
+	uint32_t pid;
+	bool done, old;
+};
+
+static int ask_one(void *context, const char *name, const struct file *f)
+{
+	struct asking *a = context;
+	const char *extension = strrchr(name, '.');
+	uint32_t bytes = 0, asked = 0;
+	if (!extension || strcmp(extension, ".info") || (uint32_t)strtoul(name, NULL, 10) != a->pid)
+		return 0;
+	int e = file_read(f, offsetof(struct mt_info, bytes), &bytes, sizeof(bytes));
+	if (e || bytes < offsetof(struct mt_info, asked) + sizeof(asked))
+		return e;
+	e = file_read(f, offsetof(struct mt_info, asked), &asked, sizeof(asked));
+	if (e)
+		return e;
+	asked ^= MT_ASKED_HOLDERS;
+	int fd = open(f->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n = fd < 0 ? -1 : pwrite(fd, &asked, sizeof(asked), (off_t)offsetof(struct mt_info, asked));
+	e = n == sizeof(asked) ? 0 : error_errno(MT_EOUTPUT, f->path, ERROR_NO_OFFSET);
+	if (fd >= 0)
+		close(fd);
+	a->done = !e;
+	return e;
+}
+
+/* The running image of this pid. */
+static const struct process *running(struct reader *r, const char *pid)
+{
+	for (unsigned id = 0; (id = reader_find(r, pid, id)) < reader_processes(r); id++)
+		if (reader_process(r, id)->state == PROCESS_RUNNING)
+			return reader_process(r, id);
+	return NULL;
+}
+
+static int wait_for(const struct process *p, int before)
+{
+	struct timespec pause = { 0, STEP_MS * 1000000L };
+	for (int ms = 0; ms < WAIT_MS; ms += STEP_MS) {
+		int n = holders_heads(p, NULL, 0);
+		if (n > before || n < 0)
+			return n < 0 ? n : 0;
+		nanosleep(&pause, NULL);
+	}
+	return error_set(MT_EUSAGE, NULL, ERROR_NO_OFFSET,
+			 "pid %u has not answered in %d s: no CPython that memtrace knows, or its main thread runs no "
+			 "Python code (it waits in C)",
+			 p->pid, WAIT_MS / 1000);
+}
+
+static int ask(const char *dir, const char *pid)
+{
+	struct reader *r;
+	int e = reader_open(&r, &dir, 1, READER_FORCE);
+	if (e)
+		return e;
+	const struct process *p = running(r, pid);
+	struct asking a = { .pid = p ? p->pid : 0 };
+	int before = p ? holders_heads(p, NULL, 0) : 0;
+	e = !p           ? error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "runs no longer")
+	    : before < 0 ? before
+			 : reader_files(r, ask_one, &a);
+	if (!e && !a.done)
+		e = error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "is recorded by an older version");
+	if (!e)
+		e = wait_for(p, before);
+	reader_close(r);
+	return e;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------------------ */
+
+static int answer(struct selection *v)
+{
+	const struct holders_options *o = (const struct holders_options *)v->options;
+	struct holders_report r;
+	int e = holders_report_make(&r, v, o->snapshot ? (int)o->snapshot - 1 : -1);
+	if (!e && v->options->json) {
+		e = holders_print_json(&r);
+	} else if (!e) {
+		output_line(STYLE_FAINT, output_format("memtrace holders %s", v->options->dirs[0]));
+		holders_print(&r);
+		selection_print_missing(v);
+	}
+	holders_report_fini(&r);
+	return e;
+}
+
+int cmd_holders(int argc, char **argv)
+{
+	struct holders_options o = { 0 };
+	char *dir = NULL;
+	int e = options_parse(&cmd_holders_spec, &o, argc, argv);
+	if (e)
+		return e > 0 ? 0 : e;
+	if (o.common.ndirs == 1)
+		e = trace_of_pid(o.common.dirs[0], &dir);
+	if (!e && dir) {
+		e = ask(dir, o.common.dirs[0]);
+		o.common.process = o.common.dirs[0];
+		o.common.dirs[0] = dir;
+	}
+	if (e)
+		options_free(&o.common);
+	else
+		e = selection_answer(&o, answer);
+	free(dir);
+	return e;
+}

@@ -1,0 +1,516 @@
+#include "analyzer/model/holders/hold_graph.h"
+
+#include "analyzer/util/error.h"
+#include "analyzer/util/vec.h"
+
+#include <string.h>
+
+#define NEAR \
+	64 /* bytes in front of what a pointer to a block points to: a debugging allocator's, or an object's head */
+
+/* ---- addresses ---- */
+
+struct place {
+	uint64_t at;
+	uint32_t node;
+};
+
+struct addresses {
+	struct place *slots;
+	uint64_t mask;
+};
+
+static struct place *slot_of(const struct addresses *a, uint64_t at)
+{
+	uint64_t i = (at >> 3) * 0x9E3779B97F4A7C15ull >> 20;
+	while (a->slots[i & a->mask].at && a->slots[i & a->mask].at != at)
+		i++;
+	return &a->slots[i & a->mask];
+}
+
+static uint32_t node_at(const struct addresses *a, uint64_t at)
+{
+	const struct place *p = slot_of(a, at);
+	return at && p->at ? p->node : HOLD_NONE;
+}
+
+/* Frames are roots of their own, and nothing refers to them by their address. */
+static int index_items(struct addresses *a, const struct hold_snapshot *s)
+{
+	uint64_t slots = 1024;
+	while (slots < 2 * (uint64_t)s->count)
+		slots *= 2;
+	a->slots = vec_calloc(slots, sizeof(*a->slots));
+	if (!a->slots)
+		return error_memory();
+	a->mask = slots - 1;
+	for (uint32_t i = 0; i < s->count; i++) {
+		struct place *p = slot_of(a, s->items[i].at);
+		if (s->items[i].kind != HOLD_FRAME && s->items[i].at && !p->at)
+			*p = (struct place){ s->items[i].at, i };
+	}
+	return 0;
+}
+
+/* ---- live blocks ---- */
+
+struct live {
+	struct hold_block *list;
+	size_t count, room;
+	uint64_t *sums;
+	uint8_t kind;
+};
+
+static int add_block(void *arg, const struct model_block *b)
+{
+	struct live *l = arg;
+	int e = vec_reserve_raw(l->list, l->room, l->count + 1);
+	if (!e)
+		l->list[l->count++] = (struct hold_block){ b->addr, b->size, b->site, b->device, l->kind };
+	l->sums[l->kind] += e ? 0 : b->size;
+	return e;
+}
+
+/* Where a segment and a block of the pool begin together the block comes first. */
+static int by_address(const void *a, const void *b)
+{
+	const struct hold_block *x = a, *y = b;
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return (y->kind == MODEL_POOL) - (x->kind == MODEL_POOL);
+}
+
+static int list_live(struct live *l, const struct model *m, unsigned process)
+{
+	int e = 0;
+	for (int kind = 0; !e && kind < MODEL_KINDS; kind++) {
+		l->kind = (uint8_t)kind;
+		e = model_each_block(m, process, (enum model_kind)kind, add_block, l);
+	}
+	if (!e && l->count)
+		qsort(l->list, l->count, sizeof(*l->list), by_address);
+	return e;
+}
+
+/* The block that a pointer to `at` means, or NULL. `inside`: an object's address, which is behind its head. */
+static const struct hold_block *live_at(const struct live *l, uint64_t at)
+{
+	size_t low = 0, high = l->count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (l->list[middle].addr > at)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	while (low > 1 && l->list[low - 2].addr == l->list[low - 1].addr)
+		low--;
+	if (!low)
+		return NULL;
+	const struct hold_block *b = &l->list[low - 1];
+	return at - b->addr < b->size && at - b->addr <= (b->kind == MODEL_HEAP ? NEAR : 0) ? b : NULL;
+}
+
+/* The node of a live block, made when it is first pointed to: `number` is by block of the list, 0 = none yet. */
+static uint32_t block_node(struct hold_graph *g, const struct live *l, uint32_t *number, const struct hold_block *b)
+{
+	if (!b)
+		return HOLD_NONE;
+	uint32_t *n = &number[b - l->list];
+	if (!*n) {
+		g->blocks[g->block_count] = *b;
+		*n = ++g->block_count;
+	}
+	return g->items + *n - 1;
+}
+
+/* ---- references ---- */
+
+struct making {
+	struct hold_graph *g;
+	struct addresses addresses;
+	struct live live;
+	uint32_t *number;
+};
+
+static void explain(struct hold_graph *g, uint32_t node)
+{
+	uint64_t *left = &g->unexplained[node];
+	if (*left && *left != UINT64_MAX)
+		--*left;
+}
+
+static void resolve_edges(struct making *k)
+{
+	struct hold_graph *g = k->g;
+	const struct hold_snapshot *s = g->snapshot;
+	for (uint32_t i = 0; i < g->items; i++) {
+		const struct hold_item *item = &s->items[i];
+		for (size_t e = item->first; e < item->first + item->edges; e++) {
+			g->target[e] = node_at(&k->addresses, s->edges[e].to);
+			if (g->target[e] != HOLD_NONE)
+				explain(g, g->target[e]);
+		}
+		if (item->kind == HOLD_OBJECT && item->bits & MT_HOLD_OF_TYPE && g->type_node[item->type] != HOLD_NONE)
+			explain(g, g->type_node[item->type]);
+	}
+}
+
+/* Only an object holds memory of a device: allocators keep lists of all blocks, in memory of no class. */
+static const struct hold_block *pointed_to(const struct making *k, const struct hold_item *by, uint64_t at)
+{
+	const struct hold_block *b = live_at(&k->live, at);
+	bool plain = by->kind == HOLD_BLOCK && !by->bytes;
+	return b && plain && b->device != MODEL_NO_DEVICE ? NULL : b;
+}
+
+static uint32_t resolve_word(struct making *k, const struct hold_item *by, uint64_t at)
+{
+	struct hold_graph *g = k->g;
+	uint32_t node = node_at(&k->addresses, at);
+	const struct hold_item *item = node == HOLD_NONE ? NULL : hold_item(g, node);
+	if (!item)
+		return block_node(g, &k->live, k->number, pointed_to(k, by, at));
+	if (item->kind == HOLD_OBJECT) {
+		if (!g->unexplained[node] || g->unexplained[node] == UINT64_MAX)
+			return HOLD_NONE;
+		explain(g, node);
+	}
+	return node;
+}
+
+static void resolve_words(struct making *k, enum hold_kind of)
+{
+	struct hold_graph *g = k->g;
+	const struct hold_snapshot *s = g->snapshot;
+	for (uint32_t i = 0; i < g->items; i++) {
+		const struct hold_item *item = &s->items[i];
+		for (size_t e = item->first + item->edges;
+		     item->kind == of && e < item->first + item->edges + item->words; e++)
+			g->target[e] = resolve_word(k, item, s->edges[e].to);
+	}
+}
+
+/* Before 3.11 a frame is an object that the collector may know; what it refers to is said once. */
+static void drop_frame_objects(struct making *k)
+{
+	struct hold_item *items = k->g->snapshot->items;
+	for (uint32_t i = 0; i < k->g->items; i++) {
+		uint32_t object = items[i].kind == HOLD_FRAME ? node_at(&k->addresses, items[i].at) : HOLD_NONE;
+		if (object != HOLD_NONE)
+			items[object].edges = items[object].words = 0;
+	}
+}
+
+static void find_own(struct making *k)
+{
+	struct hold_graph *g = k->g;
+	for (uint32_t i = 0; i < g->items; i++) {
+		const struct hold_item *item = hold_item(g, i);
+		const struct hold_block *b = item->kind == HOLD_FRAME ? NULL : live_at(&k->live, item->at);
+		g->own[i] = block_node(g, &k->live, k->number, b && b->kind == MODEL_HEAP ? b : NULL);
+	}
+}
+
+static void find_modules(struct hold_graph *g)
+{
+	for (uint32_t i = 0; i < g->items; i++) {
+		const struct hold_item *item = hold_item(g, i);
+		if (item->kind != HOLD_OBJECT || !item->label || strcmp(hold_type(g, i), "module"))
+			continue;
+		for (size_t e = item->first; e < item->first + item->edges; e++)
+			if (g->target[e] != HOLD_NONE && !strcmp(hold_type(g, g->target[e]), "dict") &&
+			    g->module[g->target[e]] == HOLD_NONE) {
+				g->module[g->target[e]] = i;
+				break;
+			}
+	}
+}
+
+/* ---- what lives by itself ---- */
+
+static bool is_root(const struct hold_graph *g, uint32_t i)
+{
+	return hold_item(g, i)->kind == HOLD_FRAME || (hold_item(g, i)->kind == HOLD_OBJECT && g->unexplained[i]);
+}
+
+/* Marks in g->place, which hold_dominators() writes anew. */
+static void spread(struct hold_graph *g, uint32_t *stack, uint32_t node)
+{
+	uint32_t depth = 0, to, edge;
+	stack[depth++] = node;
+	g->place[node] = 0;
+	while (depth) {
+		uint32_t from = stack[--depth];
+		for (uint32_t k = 0; hold_next(g, from, k, &to, &edge); k++)
+			if (to != HOLD_NONE && g->place[to] == HOLD_NONE) {
+				g->place[to] = 0;
+				stack[depth++] = to;
+			}
+	}
+}
+
+/* What waits for the collector holds nothing that lives: it is gone with the next collection. */
+static void let_go(struct hold_graph *g, uint32_t node)
+{
+	struct hold_item *item = &g->snapshot->items[node];
+	for (size_t e = item->first; e < item->first + item->edges + item->words; e++)
+		if (g->target[e] != HOLD_NONE && g->place[g->target[e]] != HOLD_NONE)
+			g->target[e] = HOLD_NONE;
+	if (item->kind == HOLD_OBJECT && g->type_node[item->type] != HOLD_NONE &&
+	    g->place[g->type_node[item->type]] != HOLD_NONE)
+		item->bits &= (uint8_t)~MT_HOLD_OF_TYPE;
+}
+
+/* The nodes of what nothing reaches, in the order in which a search is done with them; the marks are as before. */
+static uint32_t finish(struct hold_graph *g, uint32_t *stack, uint32_t *at, uint32_t *done)
+{
+	uint32_t count = 0, to, edge;
+	for (uint32_t i = 0; i < g->items; i++) {
+		uint32_t depth = 0;
+		if (g->place[i] != HOLD_NONE || hold_item(g, i)->kind != HOLD_OBJECT)
+			continue;
+		g->place[i] = 1;
+		at[i] = 0;
+		for (stack[depth++] = i; depth;) {
+			uint32_t node = stack[depth - 1];
+			if (!hold_next(g, node, at[node]++, &to, &edge)) {
+				done[count++] = node;
+				depth--;
+			} else if (to != HOLD_NONE && g->place[to] == HOLD_NONE) {
+				g->place[to] = 1;
+				at[to] = 0;
+				stack[depth++] = to;
+			}
+		}
+	}
+	for (uint32_t i = 0; i < count; i++)
+		g->place[done[i]] = HOLD_NONE;
+	return count;
+}
+
+/* Of what waits for the collector those from which all else of it can be reached: who is done last comes first. */
+static void find_garbage(struct hold_graph *g, uint32_t *stack)
+{
+	uint32_t *done = g->dominator, count = finish(g, stack, g->order, done);
+	while (count) {
+		uint32_t node = done[--count];
+		if (g->place[node] == HOLD_NONE) {
+			g->garbage[g->garbage_count++] = node;
+			spread(g, stack, node);
+		}
+	}
+	memset(g->dominator, 0xff, (g->count + 2ul) * sizeof(*g->dominator));
+	memset(g->order, 0xff, (g->count + 2ul) * sizeof(*g->order));
+}
+
+static void find_roots(struct hold_graph *g, uint32_t *stack)
+{
+	for (uint32_t i = 0; i < g->items; i++)
+		if (is_root(g, i))
+			g->roots[g->root_count++] = i;
+	for (uint32_t i = 0; i < g->root_count; i++)
+		if (g->place[g->roots[i]] == HOLD_NONE)
+			spread(g, stack, g->roots[i]);
+	for (uint32_t i = 0; i < g->items; i++)
+		if (g->place[i] == HOLD_NONE)
+			let_go(g, i);
+	find_garbage(g, stack);
+	memset(g->place, 0xff, (g->count + 2ul) * sizeof(*g->place));
+}
+
+/* ---- shortest ways ---- */
+
+/* Breadth first; what C++ refers to, and values of a running function that have no name, only when all else has been
+ * found. */
+struct ways {
+	struct hold_graph *g;
+	uint32_t *queue, head, tail;
+	uint32_t late; /* nodes before are through with that, too */
+};
+
+static void put(struct ways *w, uint32_t node, uint32_t parent, uint32_t edge)
+{
+	if (w->g->parent[node] != HOLD_NONE)
+		return;
+	w->g->parent[node] = parent;
+	w->g->parent_edge[node] = edge;
+	w->queue[w->tail++] = node;
+}
+
+/* A function's globals are its module's: no way to what is in them. */
+static bool is_by_way(const struct hold_graph *g, uint32_t edge)
+{
+	return edge != UINT32_MAX && !strcmp(g->snapshot->texts[g->snapshot->edges[edge].name], "globals");
+}
+
+/* `late`: what was left out before. */
+static void expand(struct ways *w, uint32_t node, bool late)
+{
+	const struct hold_item *item = hold_item(w->g, node);
+	uint32_t to, edge;
+	for (uint32_t k = 0; hold_next(w->g, node, k, &to, &edge); k++) {
+		if (to == HOLD_NONE || is_by_way(w->g, edge))
+			continue;
+		bool waits = item && (item->kind == HOLD_BLOCK || (item->kind == HOLD_FRAME && k >= item->edges) ||
+				      (hold_item(w->g, to) && hold_item(w->g, to)->kind == HOLD_BLOCK));
+		if (waits == late)
+			put(w, to, node, edge);
+	}
+}
+
+static void go_on(struct ways *w)
+{
+	while (w->head < w->tail || w->late < w->tail) {
+		if (w->head < w->tail)
+			expand(w, w->queue[w->head++], false);
+		else
+			expand(w, w->queue[w->late++], true);
+	}
+}
+
+/* First from running functions and modules' names, then from all else that lives by itself, last from cycles. */
+static void find_ways(struct hold_graph *g, uint32_t *queue)
+{
+	struct ways w = { .g = g, .queue = queue };
+	g->parent[HOLD_ROOT(g)] = HOLD_ROOT(g);
+	g->parent[HOLD_CYCLES(g)] = HOLD_ROOT(g);
+	for (uint32_t i = 0; i < g->items; i++)
+		if (g->place[i] != HOLD_NONE && (hold_item(g, i)->kind == HOLD_FRAME || g->module[i] != HOLD_NONE) &&
+		    g->dominator[i] != HOLD_CYCLES(g))
+			put(&w, i, HOLD_ROOT(g), UINT32_MAX);
+	go_on(&w);
+	for (uint32_t i = 0; i < g->root_count; i++)
+		put(&w, g->roots[i], HOLD_ROOT(g), UINT32_MAX);
+	go_on(&w);
+	for (uint32_t i = 0; i < g->garbage_count; i++)
+		put(&w, g->garbage[i], HOLD_CYCLES(g), UINT32_MAX);
+	go_on(&w);
+}
+
+/* ---- all of it ---- */
+
+static uint32_t *numbers(size_t n)
+{
+	uint32_t *p = malloc(n * sizeof(*p) + 1);
+	if (p)
+		memset(p, 0xff, n * sizeof(*p));
+	return p;
+}
+
+static int make_room(struct hold_graph *g, size_t live)
+{
+	const struct hold_snapshot *s = g->snapshot;
+	size_t most = s->count + live + 2; /* nodes */
+	g->blocks = vec_calloc(live + 1, sizeof(*g->blocks));
+	g->target = numbers(s->edge_count);
+	g->own = numbers(s->count);
+	g->module = numbers(s->count);
+	g->type_node = numbers(s->type_count);
+	g->unexplained = vec_calloc(s->count + 1, sizeof(*g->unexplained));
+	g->roots = numbers(s->count);
+	g->garbage = numbers(s->count);
+	g->dominator = numbers(most);
+	g->place = numbers(most);
+	g->order = numbers(most);
+	g->parent = numbers(most);
+	g->parent_edge = numbers(most);
+	return g->blocks && g->target && g->own && g->module && g->type_node && g->unexplained && g->roots &&
+			       g->garbage && g->dominator && g->place && g->order && g->parent && g->parent_edge
+		       ? 0
+		       : error_memory();
+}
+
+static void connect(struct making *k)
+{
+	struct hold_graph *g = k->g;
+	const struct hold_snapshot *s = g->snapshot;
+	for (uint32_t i = 0; i < g->items; i++)
+		if (s->items[i].kind == HOLD_OBJECT)
+			g->unexplained[i] = s->items[i].references ? s->items[i].references : UINT64_MAX;
+	for (size_t t = 0; t < s->type_count; t++)
+		g->type_node[t] = node_at(&k->addresses, s->types[t].at);
+	drop_frame_objects(k);
+	resolve_edges(k);
+	resolve_words(k, HOLD_OBJECT);
+	resolve_words(k, HOLD_FRAME);
+	resolve_words(k, HOLD_BLOCK);
+	find_own(k);
+	g->count = g->items + g->block_count;
+	find_modules(g);
+}
+
+/* The list goes to the graph. */
+static void keep_loose(struct making *k)
+{
+	struct live *l = &k->live;
+	k->g->loose = l->list;
+	for (size_t i = 0; i < l->count; i++)
+		if (!k->number[i])
+			l->list[k->g->loose_count++] = l->list[i];
+	l->list = NULL;
+}
+
+static int make(struct making *k, const struct model *m, unsigned process)
+{
+	struct hold_graph *g = k->g;
+	int e = list_live(&k->live, m, process);
+	if (!e && (g->snapshot->count + k->live.count >= UINT32_MAX / 2 || g->snapshot->edge_count >= UINT32_MAX / 2))
+		e = error_set(MT_ELARGE, NULL, ERROR_NO_OFFSET, "a snapshot of so many objects");
+	e = e ? e : make_room(g, k->live.count);
+	e = e ? e : index_items(&k->addresses, g->snapshot);
+	k->number = e ? NULL : vec_calloc(k->live.count + 1, sizeof(*k->number));
+	if (!e && !k->number)
+		e = error_memory();
+	if (e)
+		return e;
+	connect(k);
+	keep_loose(k);
+	uint32_t *scratch = numbers(g->count + 2ul);
+	if (!scratch)
+		return error_memory();
+	find_roots(g, scratch);
+	e = hold_dominators(g);
+	if (!e)
+		find_ways(g, scratch);
+	free(scratch);
+	return e;
+}
+
+int hold_graph_make(struct hold_graph **out, const struct hold_snapshot *s, const struct model *m, unsigned process)
+{
+	struct hold_graph *g = *out = calloc(1, sizeof(*g));
+	if (!g)
+		return error_memory();
+	g->snapshot = s;
+	g->items = (uint32_t)s->count;
+	struct making k = { .g = g, .live.sums = g->live };
+	int e = make(&k, m, process);
+	free(k.addresses.slots);
+	free(k.live.list);
+	free(k.number);
+	return e;
+}
+
+void hold_graph_free(struct hold_graph *g)
+{
+	if (!g)
+		return;
+	free(g->blocks);
+	free(g->loose);
+	free(g->target);
+	free(g->own);
+	free(g->type_node);
+	free(g->module);
+	free(g->unexplained);
+	free(g->roots);
+	free(g->garbage);
+	free(g->dominator);
+	free(g->place);
+	free(g->order);
+	free(g->from_first);
+	free(g->from);
+	free(g->parent);
+	free(g->parent_edge);
+	free(g);
+}

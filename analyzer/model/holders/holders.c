@@ -1,0 +1,579 @@
+#include "analyzer/model/holders/holders.h"
+
+#include "analyzer/util/error.h"
+#include "analyzer/util/vec.h"
+
+#include <string.h>
+
+#define BIG        1000 /* an answer is worth a row from this part of all on */
+#define NEARLY_ALL 0.95
+#define FEW        8   /* an object with so many large parts is split among them */
+#define CHAIN      4   /* more of one type one behind the other are a list */
+#define AROUND     256 /* objects around one that are looked at for another way to it */
+#define NO_ROW     UINT32_MAX
+
+struct finding {
+	const struct hold_graph *g;
+	const struct holders_query *q;
+	struct holders *h;
+	size_t room;
+	uint64_t *held; /* by node: what would be gone with it */
+	uint32_t *row;  /* by node */
+	bool *split;    /* by node: it is no answer */
+	uint32_t *big;  /* nodes that hold a large part, by dominator, the largest first */
+	size_t big_count, big_room;
+	struct starts {
+		uint32_t *list;
+		size_t count, room;
+	} starts;
+};
+
+/* ---- weights ---- */
+
+static uint64_t weight_of(const struct finding *f, uint32_t node)
+{
+	const struct hold_block *b = hold_block(f->g, node);
+	const struct hold_item *i = hold_item(f->g, node);
+	if (f->q->kind == HOLDERS_SMALL)
+		return i && i->kind == HOLD_OBJECT && f->g->own[node] == HOLD_NONE ? i->bytes + i->atom_bytes : 0;
+	if (!b || b->kind != f->q->kind || (f->q->device != MODEL_NO_DEVICE && b->device != f->q->device))
+		return 0;
+	return !f->q->wants || f->q->wants(f->q->arg, b) ? b->size : 0;
+}
+
+static void weigh(struct finding *f)
+{
+	const struct hold_graph *g = f->g;
+	for (uint32_t i = g->reached; i-- > 1;) {
+		uint32_t node = g->order[i];
+		f->held[node] += weight_of(f, node);
+		f->held[g->dominator[node]] += f->held[node];
+	}
+	f->h->held = f->held[HOLD_ROOT(g)];
+	f->h->cycles = f->held[HOLD_CYCLES(g)];
+}
+
+static bool is_big(const struct finding *f, uint32_t node)
+{
+	return f->held[node] && f->held[node] >= f->h->held / BIG;
+}
+
+static const struct finding *sorting;
+
+static int by_dominator(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	uint32_t dx = sorting->g->dominator[x], dy = sorting->g->dominator[y];
+	if (dx != dy)
+		return dx < dy ? -1 : 1;
+	if (sorting->held[x] != sorting->held[y])
+		return sorting->held[x] > sorting->held[y] ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static int list_big(struct finding *f)
+{
+	int e = 0;
+	for (uint32_t i = 1; !e && i < f->g->reached; i++)
+		if (is_big(f, f->g->order[i])) {
+			e = vec_reserve_raw(f->big, f->big_room, f->big_count + 1);
+			if (!e)
+				f->big[f->big_count++] = f->g->order[i];
+		}
+	sorting = f;
+	if (!e && f->big_count)
+		qsort(f->big, f->big_count, sizeof(*f->big), by_dominator);
+	return e;
+}
+
+/* The big ones that it dominates immediately. */
+static const uint32_t *children(const struct finding *f, uint32_t node, size_t *count)
+{
+	size_t low = 0, high = f->big_count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (f->g->dominator[f->big[middle]] < node)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (*count = 0; low + *count < f->big_count && f->g->dominator[f->big[low + *count]] == node;)
+		++*count;
+	return f->big + low;
+}
+
+/* ---- down the tree ---- */
+
+static int add_start(struct finding *f, uint32_t node)
+{
+	int e = vec_reserve_raw(f->starts.list, f->starts.room, f->starts.count + 1);
+	if (!e)
+		f->starts.list[f->starts.count++] = node;
+	return e;
+}
+
+static struct holder *add_row(struct finding *f, enum holder_what what, uint32_t node)
+{
+	if (vec_reserve(f->h->list, f->room, f->h->count + 1))
+		return NULL;
+	struct holder *row = &f->h->list[f->h->count++];
+	*row = (struct holder){ .what = what, .node = node, .site = UINT32_MAX, .items = UINT64_MAX };
+	return row;
+}
+
+/* Of a list that is linked through objects of one type the first one holds the others. */
+struct chain {
+	const char *type;
+	uint32_t first;
+	unsigned length, apart;
+};
+
+/* Tracebacks and frames are always linked, and what each has is of interest. */
+static bool is_linkage(const char *type)
+{
+	return !strcmp(type, "traceback") || !strcmp(type, "frame");
+}
+
+static bool is_chain(const struct hold_graph *g, struct chain *c, uint32_t node)
+{
+	const char *type = hold_type(g, node);
+	if (is_linkage(type))
+		return false;
+	if (*type && c->type && !strcmp(type, c->type)) {
+		c->length++;
+		c->apart = 0;
+	} else if ((!c->type || ++c->apart > 1) && *type && strcmp(type, "dict") != 0) {
+		*c = (struct chain){ type, node, 1, 0 };
+	}
+	return c->length > CHAIN;
+}
+
+/* The innermost that still holds nearly all of what `start` does; or the first of a list, which sets *chained. */
+static uint32_t descend(const struct finding *f, uint32_t start, bool *chained)
+{
+	struct chain chain = { .first = start };
+	for (uint32_t node = start;;) {
+		size_t n;
+		const uint32_t *next = children(f, node, &n);
+		*chained = is_chain(f->g, &chain, node);
+		if (*chained)
+			return chain.first;
+		if (!n || (double)f->held[next[0]] < NEARLY_ALL * (double)f->held[start] ||
+		    (hold_type(f->g, node)[0] && !hold_type(f->g, *next)[0]))
+			return node;
+		node = next[0];
+	}
+}
+
+/* Objects are split where some few of what they refer to hold most. */
+static bool is_split(const struct finding *f, uint32_t node)
+{
+	size_t n;
+	const uint32_t *next = children(f, node, &n);
+	uint64_t sum = 0;
+	if (hold_is_namespace(f->g, node))
+		return true;
+	if (n && !strcmp(hold_type(f->g, next[0]), "module"))
+		return true; /* sys.modules */
+	if (hold_is_sequence(f->g, node) || !n || n > FEW)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		const char *type = hold_type(f->g, next[i]);
+		if (!*type || (!is_linkage(type) && !strcmp(hold_type(f->g, node), type)))
+			return false;
+		sum += f->held[next[i]];
+	}
+	return (double)sum >= 0.8 * (double)f->held[node];
+}
+
+/* What C++ has of an object is the object's; an own dict of attributes, its instance's. */
+static uint32_t object_of(const struct hold_graph *g, uint32_t node)
+{
+	uint32_t n = node;
+	while (n < g->count && !hold_type(g, n)[0] && !(hold_item(g, n) && hold_item(g, n)->kind == HOLD_FRAME))
+		n = g->dominator[n];
+	return n < g->count && !hold_is_namespace(g, n) ? n : node;
+}
+
+static uint64_t items_of(const struct hold_graph *g, uint32_t node)
+{
+	const struct hold_item *item = hold_item(g, node);
+	return item ? item->items : UINT64_MAX;
+}
+
+/* What an object has inside is the object's. */
+static uint32_t outside(const struct hold_graph *g, uint32_t node)
+{
+	while (node < g->count && hold_is_inside(g, node) && g->parent[node] == g->dominator[node])
+		node = g->parent[node];
+	return node;
+}
+
+static int follow(struct finding *f, uint32_t start)
+{
+	const struct hold_graph *g = f->g;
+	bool chained = false;
+	uint32_t node = start >= g->count ? start : descend(f, start, &chained);
+	size_t n;
+	const uint32_t *next = children(f, node, &n);
+	int e = 0;
+	if (!chained && is_split(f, node)) {
+		uint64_t rest = f->held[node];
+		f->split[node] = true;
+		for (size_t i = 0; !e && i < n; i++) {
+			rest -= f->held[next[i]];
+			e = add_start(f, next[i]);
+		}
+		if (node >= g->count || rest < f->h->held / BIG || !rest)
+			return e;
+	}
+	uint32_t inner = node >= g->count ? node : object_of(g, node);
+	node = outside(g, inner);
+	if (!e && f->row[node] == NO_ROW) {
+		f->row[node] = (uint32_t)f->h->count;
+		struct holder *row = add_row(f, HOLDER_OBJECT, node);
+		if (!row)
+			return error_memory();
+		if (inner == node || items_of(g, inner) > FEW)
+			row->items = items_of(g, inner);
+	}
+	return e;
+}
+
+/* ---- what is shared, and what many small ones hold ---- */
+
+struct group {
+	uint64_t bytes;
+	uint32_t count, example, row;
+};
+
+/* Who refers to a small part of what was split, beside the namespace itself. */
+static bool next_sharer(const struct finding *f, uint32_t node, uint32_t *k, uint32_t *by)
+{
+	const struct hold_graph *g = f->g;
+	for (; *k < g->from_first[node + 1]; ++*k) {
+		*by = g->from[*k];
+		if (*by != g->dominator[node] && *by < g->count &&
+		    (*k == g->from_first[node] || g->from[*k - 1] != *by)) {
+			++*k;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_small_part(const struct finding *f, uint32_t node)
+{
+	return f->held[node] && !is_big(f, node) && f->row[node] == NO_ROW && f->g->dominator[node] != HOLD_NONE &&
+	       f->split[f->g->dominator[node]];
+}
+
+static int find_shared(struct finding *f)
+{
+	const struct hold_graph *g = f->g;
+	uint64_t *share = vec_calloc(g->count + 2ul, sizeof(*share));
+	uint32_t *row = vec_calloc(g->count + 2ul, sizeof(*row)), by;
+	int e = share && row ? 0 : error_memory();
+	for (uint32_t i = 1; !e && i < g->reached; i++) {
+		uint32_t node = g->order[i];
+		if (is_small_part(f, node))
+			for (uint32_t k = g->from_first[node]; next_sharer(f, node, &k, &by);)
+				share[by] += f->held[node];
+	}
+	for (uint32_t i = 1; !e && i < g->reached; i++) {
+		uint32_t node = g->order[i], best = HOLD_NONE;
+		if (!is_small_part(f, node))
+			continue;
+		for (uint32_t k = g->from_first[node]; next_sharer(f, node, &k, &by);)
+			if (best == HOLD_NONE || share[by] > share[best])
+				best = by;
+		if (best == HOLD_NONE || share[best] < f->h->held / BIG)
+			continue;
+		if (!row[best]) {
+			if (!add_row(f, HOLDER_SHARED, best))
+				e = error_memory();
+			row[best] = (uint32_t)f->h->count;
+		}
+		f->row[node] = row[best] - 1;
+		/* the other one is that which has the most of it, too */
+		for (uint32_t k = g->from_first[node], other = HOLD_NONE; !e && next_sharer(f, node, &k, &by);)
+			if (by != best && (other == HOLD_NONE || share[by] > share[other])) {
+				other = by;
+				f->h->list[row[best] - 1].objects = other + 1ull;
+			}
+	}
+	free(share);
+	free(row);
+	return e;
+}
+
+/* Many objects of one type that the interpreter or C holds, one by one. */
+static int find_many(struct finding *f)
+{
+	const struct hold_graph *g = f->g;
+	struct group *groups = vec_calloc(2 * g->snapshot->type_count + 1, sizeof(*groups));
+	int e = groups ? 0 : error_memory();
+	for (int pass = 0; pass < 2; pass++)
+		for (uint32_t i = 1; !e && i < g->reached; i++) {
+			uint32_t node = g->order[i];
+			const struct hold_item *item = hold_item(g, node);
+			bool cycle = g->dominator[node] == HOLD_CYCLES(g);
+			if (!item || item->kind != HOLD_OBJECT || !is_small_part(f, node) ||
+			    (!cycle && (g->dominator[node] != HOLD_ROOT(g) || !g->unexplained[node])))
+				continue;
+			struct group *x = &groups[2 * item->type + cycle];
+			if (!pass) {
+				x->bytes += f->held[node];
+				x->count++;
+				x->example = node;
+				x->row = NO_ROW;
+				continue;
+			}
+			if (x->bytes < f->h->held / BIG)
+				continue;
+			if (x->row == NO_ROW) {
+				struct holder *row = add_row(f, cycle ? HOLDER_CYCLE : HOLDER_C, x->example);
+				if (!row)
+					e = error_memory();
+				else
+					row->objects = x->count;
+				x->row = (uint32_t)f->h->count - 1;
+			}
+			f->row[node] = x->row;
+		}
+	free(groups);
+	return e;
+}
+
+/* ---- rows ---- */
+
+struct part {
+	uint32_t row, site;
+	uint64_t bytes;
+};
+
+static int by_row(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+	if (x->row != y->row)
+		return x->row < y->row ? -1 : 1;
+	return x->site < y->site ? -1 : x->site > y->site;
+}
+
+/* Each block belongs to the nearest row above it. */
+static int sum_rows(struct finding *f)
+{
+	const struct hold_graph *g = f->g;
+	size_t count = 0;
+	struct part *parts = vec_calloc(g->reached + 1ul, sizeof(*parts));
+	if (!parts)
+		return error_memory();
+	for (uint32_t i = 1; i < g->reached; i++) {
+		uint32_t node = g->order[i];
+		uint64_t bytes = weight_of(f, node);
+		if (f->row[node] == NO_ROW)
+			f->row[node] = f->row[g->dominator[node]];
+		f->h->blocks += bytes != 0;
+		if (!bytes || f->row[node] == NO_ROW)
+			continue;
+		const struct hold_block *b = hold_block(g, node);
+		f->h->list[f->row[node]].bytes += bytes;
+		f->h->list[f->row[node]].blocks++;
+		parts[count++] = (struct part){ f->row[node], b ? b->site : UINT32_MAX, bytes };
+	}
+	qsort(parts, count, sizeof(*parts), by_row);
+	for (size_t i = 0, k; i < count; i = k) {
+		uint64_t sum = 0;
+		for (k = i; k < count && parts[k].row == parts[i].row && parts[k].site == parts[i].site; k++)
+			sum += parts[k].bytes;
+		struct holder *row = &f->h->list[parts[i].row];
+		if (sum > row->site_bytes) {
+			row->site = parts[i].site;
+			row->site_bytes = sum;
+		}
+	}
+	free(parts);
+	return 0;
+}
+
+/* Where the shortest way to it begins: a module's name counts, not the module. */
+static uint32_t start_of(const struct hold_graph *g, uint32_t node, uint32_t edge)
+{
+	uint32_t start = edge;
+	for (; node < g->count && g->parent[node] < g->count; node = g->parent[node])
+		start = g->parent_edge[node];
+	return start;
+}
+
+static bool is_scope(const struct hold_graph *g, uint32_t node)
+{
+	const struct hold_item *i = hold_item(g, node);
+	return node >= g->count || (i && (g->module[node] != HOLD_NONE || i->kind == HOLD_FRAME));
+}
+
+/* How another way comes to `node`: through `through` by the edge, which is not on the shortest way. */
+struct other_way {
+	uint32_t through, edge, to;
+	unsigned more;
+	bool elsewhere; /* it begins elsewhere */
+};
+
+/* Would it be gone with `by`, too? */
+static bool is_part_of(const struct hold_graph *g, uint32_t node, uint32_t by)
+{
+	while (node < g->count && g->place[node] > g->place[by])
+		node = g->dominator[node];
+	return node == by;
+}
+
+/* A reference from what `node` itself holds is no way to it: from a class's methods to the class. */
+static void look_at_references(const struct hold_graph *g, uint32_t node, uint32_t own, struct other_way *w)
+{
+	uint32_t to;
+	for (uint32_t k = g->from_first[node]; k < g->from_first[node + 1] && !w->elsewhere; k++) {
+		uint32_t p = g->from[k];
+		if (p >= g->count || (k > g->from_first[node] && g->from[k - 1] == p) ||
+		    hold_item(g, p)->kind == HOLD_BLOCK || is_part_of(g, p, node))
+			continue;
+		for (uint32_t i = 0, x; hold_next(g, p, i, &to, &x); i++) {
+			if (to != node || x == UINT32_MAX || x == g->parent_edge[node] || p == node)
+				continue;
+			bool elsewhere = start_of(g, p, x) != own;
+			w->more += w->through != HOLD_NONE;
+			if (w->through == HOLD_NONE || (elsewhere && !w->elsewhere))
+				*w = (struct other_way){ p, x, node, w->more, elsewhere };
+		}
+	}
+}
+
+/* A reference from elsewhere, to it or to what leads to it; else any other one to it. Looks at some few around it. */
+static bool find_other_way(const struct hold_graph *g, uint32_t node, struct other_way *w)
+{
+	uint32_t queue[AROUND] = { node }, count = 1, own = start_of(g, node, g->parent_edge[node]);
+	*w = (struct other_way){ .through = HOLD_NONE };
+	look_at_references(g, node, own, w);
+	for (uint32_t i = 0; i < count && !w->elsewhere; i++)
+		for (uint32_t k = g->from_first[queue[i]]; k < g->from_first[queue[i] + 1] && count < AROUND; k++) {
+			struct other_way found = { .through = HOLD_NONE };
+			uint32_t p = g->from[k], seen = 0;
+			while (seen < count && queue[seen] != p)
+				seen++;
+			if (is_scope(g, p) || seen < count || is_part_of(g, p, node))
+				continue;
+			queue[count++] = p;
+			look_at_references(g, p, own, &found);
+			if (found.elsewhere && !w->elsewhere)
+				*w = found;
+		}
+	return w->through != HOLD_NONE;
+}
+
+static int describe(struct finding *f, struct holder *row)
+{
+	const struct hold_graph *g = f->g;
+	struct other_way other;
+	/* what holds it all: only a module or a running function, if anything, is on all ways to that */
+	uint32_t top = row->node;
+	while (row->what == HOLDER_OBJECT && !is_scope(g, g->dominator[top]))
+		top = g->dominator[top];
+	row->type = hold_type(g, row->node);
+	for (uint32_t n = row->node; !*row->type && n < g->count; n = g->parent[n])
+		row->type = hold_type(g, n);
+	if (row->items == UINT64_MAX)
+		row->items = items_of(g, row->node);
+	row->path = hold_path(g, row->node, HOLD_NONE, UINT32_MAX);
+	if (row->what == HOLDER_SHARED && row->objects)
+		row->also = hold_path(g, (uint32_t)row->objects - 1, HOLD_NONE, UINT32_MAX);
+	else if (row->what == HOLDER_OBJECT && !hold_is_namespace(g, row->node) && !hold_is_namespace(g, top) &&
+		 find_other_way(g, top, &other)) {
+		row->also = hold_path(g, other.to, other.through, other.edge);
+		row->also_more = other.more;
+	}
+	if (row->what == HOLDER_SHARED)
+		row->objects = 0;
+	for (uint32_t n = row->node; row->what == HOLDER_OBJECT && n < g->count; n = g->dominator[n])
+		if (g->dominator[n] == HOLD_CYCLES(g))
+			row->what = HOLDER_CYCLE;
+	return row->path ? 0 : error_memory();
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct holder *x = a, *y = b;
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return x->node < y->node ? -1 : x->node > y->node;
+}
+
+static int find(struct finding *f)
+{
+	weigh(f);
+	int e = list_big(f);
+	if (!e)
+		e = add_start(f, HOLD_ROOT(f->g));
+	while (!e && f->starts.count)
+		e = follow(f, f->starts.list[--f->starts.count]);
+	f->split[HOLD_CYCLES(f->g)] = true;
+	e = e ? e : find_shared(f);
+	e = e ? e : find_many(f);
+	e = e ? e : sum_rows(f);
+	for (size_t i = 0; !e && i < f->h->count; i++)
+		e = describe(f, &f->h->list[i]);
+	if (!e && f->h->count)
+		qsort(f->h->list, f->h->count, sizeof(*f->h->list), by_bytes);
+	while (f->h->count && !f->h->list[f->h->count - 1].bytes) {
+		free(f->h->list[f->h->count - 1].path);
+		free(f->h->list[--f->h->count].also);
+	}
+	return e;
+}
+
+static uint64_t all_bytes(const struct finding *f)
+{
+	const struct hold_graph *g = f->g;
+	uint64_t sum = f->h->held;
+	for (size_t i = 0; i < g->loose_count; i++) {
+		const struct hold_block *b = &g->loose[i];
+		if (b->kind == f->q->kind && (f->q->device == MODEL_NO_DEVICE || b->device == f->q->device) &&
+		    (!f->q->wants || f->q->wants(f->q->arg, b)))
+			sum += b->size;
+	}
+	for (uint32_t node = g->items; node < g->count; node++)
+		if (g->place[node] == HOLD_NONE)
+			sum += weight_of(f, node);
+	return sum;
+}
+
+int holders_find(struct holders **out, const struct hold_graph *g, const struct holders_query *q)
+{
+	uint32_t nodes = g->count + 2;
+	struct holders *h = *out = calloc(1, sizeof(*h));
+	struct finding f = { .g = g, .q = q, .h = h };
+	f.held = vec_calloc(nodes + 1ul, sizeof(*f.held));
+	f.row = malloc((nodes + 1ul) * sizeof(*f.row));
+	f.split = vec_calloc(nodes + 1ul, sizeof(*f.split));
+	int e = h && f.held && f.row && f.split ? 0 : error_memory();
+	if (!e) {
+		memset(f.row, 0xff, (nodes + 1ul) * sizeof(*f.row));
+		e = find(&f);
+	}
+	if (!e)
+		h->bytes = all_bytes(&f);
+	free(f.held);
+	free(f.row);
+	free(f.split);
+	free(f.big);
+	free(f.starts.list);
+	return e;
+}
+
+void holders_free(struct holders *h)
+{
+	for (size_t i = 0; h && i < h->count; i++) {
+		free(h->list[i].path);
+		free(h->list[i].also);
+	}
+	if (h)
+		free(h->list);
+	free(h);
+}

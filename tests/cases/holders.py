@@ -1,0 +1,373 @@
+#!/usr/bin/env python3
+"""Which object of Python keeps the memory: every way to hold it by its name, with a twin that let go, on each CPython that is found; random
+graphs; and that nothing of the program changes."""
+# timeout: 600
+import json
+import os
+import re
+import subprocess
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import holders_graph
+import mt
+import python as frames
+
+PROGRAM = os.path.join(mt.TOP, "tests/programs/holders.py")
+RANDOM = os.path.join(mt.TOP, "tests/programs/holders_random.py")
+UNIT = 345 * 1024
+# how much it holds in units, and how: a pattern of the whole path
+WAYS = [
+    (1, r"__main__\.global_list\[\.\.\.\]"),
+    (2, r"__main__\.global_dict\['key'\]"),
+    (3, r"__main__\.instance\.attribute"),
+    (4, r"__main__\.slots\.inside"),
+    (5, r"__main__\.Plain\.attached"),
+    (6, r"__main__\.closure closure captured"),
+    (7, r"__main__\.with_default default\[\.\.\.\]"),
+    (8, r"__main__\.generator(\.gi_frame)?\.suspended"),
+    (9, r"in_traceback of fail \(holders\.py:\d+\), kept by __main__\.error"),
+    (10, r"__main__\.handler\.records"),
+    (11, r"__main__\.cached\[\.\.\.\]"),
+    (14, r"__main__\.second_name"),
+    (15, r"__main__\.waiting\.queue\[\.\.\.\]"),
+    (16, r"in_thread of work \(holders\.py:\d+\)"),
+    (17, r"__main__\.nested\['outer'\]\[\.\.\.\]\['inner'\]\[\.\.\.\]"),
+    (18, r"__main__\.ring\[\.\.\.\]"),
+    (19, r"__main__\.Meta\.kept"),
+    (20, r"__main__\.Derived\.own"),
+    (21, r"__main__\.partial\.args\[\.\.\.\]"),
+    (22, r"__main__\.shared_[ab]\[\.\.\.\]"),
+    (23, r"__main__\.ordered\['last'\]"),
+    (24, r"__main__\.method\.__self__\.held_by_method"),
+    (25, r"__main__\.suspended_coroutine(\.cr_frame)?\.awaiting"),
+    (26, r"__main__\.chain"),
+    (27, r"local\[\.\.\.\] of in_frame \(holders\.py:\d+\)"),
+]
+CYCLE = 13
+FRAMES = (16, 27)  # the twin has them, too
+
+
+def record(python, *arguments, **env):
+    done = mt.shimmed([python, *arguments], env=dict(MEMTRACE_HOLDERS="1", HOLDERS=mt.SHIM, **env))
+    mt.equal(done.status, 0, "status of %s" % done)
+    return done
+
+
+def heap_of(trace, *options):
+    root = trace.json("holders", "--snapshot", "1", "-n", "0", *options)
+    mt.check(root["complete"], "a snapshot that is not whole: %s" % root["left_out_types"])
+    return root, next(m for m in root["memory"] if m["kind"] == "heap")
+
+
+def pythons():
+    return [("%d.%d" % version, path) for version, path in frames.interpreters()]
+
+
+@mt.variants(*pythons())
+def case_ways(version, python):
+    trace = record(python, PROGRAM).trace.settle()
+    root, heap = heap_of(trace)
+    mt.equal(root["python"], int(version.split(".")[0]) << 8 | int(version.split(".")[1]), "version")
+    for units, path in WAYS:
+        found = [h for h in heap["holders"] if h["path"] and re.fullmatch(path, h["path"])]
+        mt.equal(len(found), 1, "%s: rows of %s in %s" % (version, path, [h["path"] for h in heap["holders"]]))
+        mt.between(units * UNIT, found[0]["bytes"], units * UNIT + UNIT // 4, "%s: bytes of %s" % (version, path))
+    shared = next(h for h in heap["holders"] if "shared_" in h["path"])
+    mt.check(re.fullmatch(r"__main__\.shared_[ab]\[\.\.\.\]", shared["also"] or "") and shared["also"] != shared["path"], "who else: %s" % shared["also"])
+    mt.between(CYCLE * UNIT, heap["cycle_bytes"], CYCLE * UNIT + UNIT // 4, "%s: bytes of cycles" % version)
+    mt.check([h for h in heap["holders"] if h["held_by"] == "cycle" and "Cycle" in h["path"]], "the cycle has no row")
+    mt.check(not [h for h in heap["holders"] if h["path"] and "weak_target" in h["path"]], "a weak reference holds")
+    mt.check(root["gc_enabled"] is False, "gc.disable() is not said")
+
+
+@mt.variants(*pythons())
+def case_let_go(version, python):
+    _, heap = heap_of(record(python, PROGRAM, "let-go").trace.settle())
+    for units, path in WAYS:
+        found = [h for h in heap["holders"] if h["path"] and re.fullmatch(path, h["path"])]
+        mt.equal(len(found), int(units in FRAMES), "%s: rows of %s" % (version, path))
+    mt.check(heap["cycle_bytes"] < UNIT // 50, "%d bytes of cycles after gc.collect()" % heap["cycle_bytes"])
+    mt.check(heap["bytes"] < (sum(FRAMES) + 8) * UNIT, "%s: %d bytes are left" % (version, heap["bytes"]))
+
+
+def score(trace, seed):
+    """(bytes that have the right holder, all)"""
+    _, heap = heap_of(trace)
+    alone, shared, lost = holders_graph.expected(seed)
+    roots = holders_graph.make(seed)[1]
+
+    def root_of(path):
+        if re.search(r"_args\b", path or ""):
+            return "thread0"
+        words = re.match(r"(?:__main__\.)?(g\d|local\d|thread0)\b", path or "")
+        return words.group(1) if words and words.group(1) in roots else None
+    got, got_shared, got_lost = dict.fromkeys(roots, 0), 0, 0
+    for h in heap["holders"]:
+        root, other = root_of(h["path"]), root_of(h["also"])
+        if h["held_by"] == "cycle":
+            got_lost += h["bytes"]
+        elif root and other and other != root:
+            got_shared += h["bytes"]
+        elif root:
+            got[root] += h["bytes"]
+    right = sum(min(got[n], alone[n]) for n in roots) + min(got_shared, shared) + min(got_lost, lost)
+    return right, sum(alone.values()) + shared + lost
+
+
+def try_seeds(seeds, python):
+    for seed in seeds:
+        trace = record(python, RANDOM, os.path.join(mt.TOP, "tests/lib"), str(seed), mt.SHIM).trace.settle()
+        right, whole = score(trace, seed)
+        mt.check(right >= 0.95 * whole, "seed %d: %.1f %% of %d bytes have the right holder" % (seed, 100 * right / max(whole, 1), whole))
+
+
+def case_random():
+    try_seeds(range(1, 11), mt.python())
+
+
+SAME = os.path.join(mt.TOP, "tests/programs/holders_same.py")
+
+
+@mt.variants(*pythons())
+def case_same(version, python):
+    """Counts of references, the collector's counters and objects, weak references, descriptors, children; -X dev, too."""
+    pid = os.path.join(mt.scratch(), "pid")
+    for options in (["-W", "ignore"], ["-X", "dev", "-W", "ignore"]):
+        want = mt.plain([python, *options, SAME])
+        got = record(python, *options, SAME, pid)
+        mt.equal(got.err, "", "%s: what it says on stderr" % version)
+        mt.equal(got.out, want.out, "%s: what it finds changed" % version)
+        mt.check("became" not in got.out and "counters True True True" in got.out, got.out)
+        names = [s["name"] for s in got.trace.settle().json("holders", "--process", open(pid, encoding="ascii").read())["snapshots"]]
+        mt.check("same" in names and "asyncio" in names, "%s: snapshots %s" % (version, names))
+
+
+FORKS = """
+import ctypes, os
+snapshot = ctypes.CDLL(os.environ["HOLDERS"]).memtrace_holders
+def take(n):
+    for i in range(n):
+        snapshot(b"%d" % i)
+        for _ in range(3): pass
+take(1)
+pids = []
+for k in range(6):
+    pids.append(os.fork())
+    if not pids[-1]:
+        mine, many = [bytearray(1 << 20)], [[i] for i in range(20000 * k)]
+        take(4)
+        os._exit(0)
+for pid in pids:
+    assert os.waitpid(pid, 0)[1] == 0
+"""
+
+
+def case_forks():
+    """Forked processes take theirs at the same time as others."""
+    trace = record(mt.python(), "-c", FORKS).trace.settle()
+    pids = {re.match(r"\d+", f).group() for f in os.listdir(trace.path) if f.endswith(".holders")}
+    mt.equal(len(pids), 7, "processes with snapshots")
+    for pid in pids:
+        root = trace.json("holders", "--process", pid)
+        names = [s["name"] for s in root["snapshots"]]
+        mt.check(root["complete"] and names in (["0", "1", "2", "3", None], ["0", None]), "%s: snapshots %s" % (pid, names))
+
+
+SHUTDOWN = """
+import ctypes, os
+snapshot = ctypes.CDLL(os.environ["HOLDERS"]).memtrace_holders
+def _shutdown():
+    snapshot(b"first")
+    for _ in range(3): pass
+_shutdown()
+snapshot(b"second")
+for _ in range(3): pass
+"""
+
+
+def case_function_shutdown():
+    """A program's own function is called as the one that joins threads at the end."""
+    root = record(mt.python(), "-c", SHUTDOWN).trace.settle().json("holders")
+    mt.equal([s["name"] for s in root["snapshots"]], ["first", "second", None], "snapshots")
+
+
+BROKEN = """
+import ctypes, gc, os, sys
+gc.disable()
+class Broken: pass
+kept = [Broken() for _ in range(5)]
+good = [bytearray(1 << 20)]
+at = ctypes.c_void_p.from_address(id(Broken) + 184)
+old = at.value
+at.value = int(sys.argv[1], 0) if sys.argv[1] != "abort" else ctypes.cast(ctypes.CDLL(None).abort, ctypes.c_void_p).value
+ctypes.CDLL(os.environ["HOLDERS"]).memtrace_holders(b"broken")
+for _ in range(5): pass
+at.value = old
+print("alive")
+"""
+
+
+@mt.variants("0x10", "abort")
+def case_broken(where):
+    """An extension's tp_traverse that faults, or gives up."""
+    done = record(mt.python(), "-c", BROKEN, where)
+    mt.equal((done.out, done.err), ("alive\n", ""), "output")
+    root = done.trace.settle().json("holders", "--snapshot", "1")
+    mt.equal(root["left_out_types"], ["Broken"], "types that were left out")
+    mt.check(not root["complete"], "it is said to be complete")
+    mt.check([h for h in root["memory"][0]["holders"] if h["path"] == "__main__.good[...]"], "what is good has no row")
+
+
+def case_memory_error():
+    """Nobody catches it: what held the memory is still there."""
+    code = ("import resource\nresource.setrlimit(resource.RLIMIT_AS, (700 << 20, 700 << 20))\ndef fill():\n    kept = []\n    while True:\n"
+            "        kept.append(bytearray(20 << 20))\nfill()")
+    for python in [p for _, p in pythons()]:
+        done = mt.shimmed([python, "-c", code], env={"MEMTRACE_HOLDERS": "1", "MEMTRACE_VERBOSE": "1"})
+        mt.equal(done.status, 1, "status of %s" % done)
+        root = done.trace.settle().json("holders")
+        why = [s["why"] for s in root["snapshots"]]
+        mt.check(root["snapshots"] and root["snapshots"][0]["why"] == "the host had no memory", "%s: snapshots %s" % (python, why))
+        top = root["memory"][0]["holders"][0]
+        mt.check("kept" in top["path"], "%s: held by %s" % (python, top["path"]))
+
+
+@mt.variants((["-c", "x = bytearray(5 << 20)"],), (["-m", "holders_module"],), (["holders_module.py"],))
+def case_end(arguments):
+    """What a module still has when the program ends."""
+    folder = mt.scratch("module")
+    with open(os.path.join(folder, "holders_module.py"), "w", encoding="ascii") as file:
+        file.write("import sys\nx = bytearray(5 << 20)\nif len(sys.argv) > 1:\n    sys.exit(3)\n")
+    for python in [p for _, p in pythons()]:
+        for more in ([], ["exit"]) if arguments[0] != "-c" else ([],):
+            done = mt.shimmed([python, *arguments, *more], env={"MEMTRACE_HOLDERS": "1"}, cwd=folder)
+            mt.equal((done.status, done.err), (3 if more else 0, ""), "%s: status" % python)
+            root = done.trace.settle().json("holders")
+            mt.equal([s["why"] for s in root["snapshots"]], ["at the program's end"], "%s: snapshots" % python)
+            mt.equal(root["memory"][0]["holders"][0]["path"], "__main__.x", "%s: holder" % python)
+
+
+KEPT_FRAMES = """
+errors = []
+def fail():
+    kept = bytearray(5 << 20)
+    raise ValueError(len(kept))
+try:
+    fail()
+except ValueError as e:
+    errors.append(e)
+"""
+
+
+@mt.variants("script", "text")
+def case_end_with_frames_kept(how):
+    """A traceback keeps the code of the main module, too."""
+    folder = mt.scratch("module")
+    with open(os.path.join(folder, "holders_kept.py"), "w", encoding="ascii") as file:
+        file.write(KEPT_FRAMES)
+    arguments = {"script": ["holders_kept.py"], "text": ["-c", KEPT_FRAMES]}[how]
+    for version, python in pythons():
+        done = mt.shimmed([python, *arguments], env={"MEMTRACE_HOLDERS": "1"}, cwd=folder)
+        mt.equal((done.status, done.err), (0, ""), "%s: status" % version)
+        root = done.trace.settle().json("holders")
+        mt.equal([s["why"] for s in root["snapshots"]], ["at the program's end"], "%s: snapshots" % version)
+        path = root["memory"][0]["holders"][0]["path"]
+        mt.check(re.fullmatch(r"kept of fail \(\S+:\d+\), kept by __main__\.errors\[\.\.\.\]", path), "%s: holder %s" % (version, path))
+
+
+WORKER = """
+import multiprocessing
+class Data:
+    def __init__(self):
+        self.cache = []
+    def load(self):
+        self.cache += [bytearray(1 << 20) for _ in range(3)]
+if __name__ == "__main__":
+    multiprocessing.set_start_method("fork")
+    worker = multiprocessing.Process(target=Data().load)
+    worker.start()
+    worker.join()
+    raise SystemExit(worker.exitcode)
+"""
+
+
+def case_end_of_worker():
+    """One that multiprocessing forked ends by os._exit()."""
+    for version, python in pythons():
+        trace = record(python, "-W", "ignore", "-c", WORKER).trace.settle()
+        workers = sorted({re.match(r"\d+", f).group() for f in os.listdir(trace.path) if f.endswith(".holders")})
+        mt.equal(len(workers), 2, "%s: processes with snapshots" % version)
+        tops = [trace.json("holders", "--process", pid)["memory"][0]["holders"][0] for pid in workers]
+        mt.check([h for h in tops if h["bytes"] > 3 << 20 and "cache" in h["path"]], "%s: held by %s" % (version, tops))
+
+
+LEAKING = """
+history = []
+for step in range(300):
+    batch = bytearray(100_000)
+    history.append(bytes(batch[:50_000]))
+"""
+GROWN = """
+CACHE = {}
+def get(key):
+    CACHE[key] = bytearray(30_000)
+def loop():
+    for i in range(800):
+        get("user:%d" % i)
+loop()
+"""
+
+
+def case_report_and_leaks():
+    """The container is named in the verdict's evidence and advice, and beside the line in memtrace leaks."""
+    trace = record(mt.python(), "-c", LEAKING).trace.settle()
+    root = trace.json("report")
+    leak = next(v for v in root["verdicts"] if v["kind"] == "leak")
+    mt.equal((leak["holder"]["path"], leak["holder"]["type"], leak["holder"]["items"]), ("__main__.history", "list", 300), "holder")
+    mt.between(0.95 * 300 * 50_000, leak["holder"]["bytes"], 300 * 50_100, "bytes")
+    mt.check("held by __main__.history (list, 300 items)" in leak["evidence"], leak["evidence"])
+    mt.check(leak["advice"].startswith("let go of __main__.history (list, 300 items)"), leak["advice"])
+    mt.check("NOT KNOWN which" not in trace.tool("report").out, "it says that nobody knows who holds the blocks")
+    site = next(s for s in trace.json("leaks")["sites"] if s["holder"])
+    mt.equal((site["holder"]["path"], site["grown_bytes"] > 10 << 20), ("__main__.history", True), "holder in leaks")
+    mt.check(trace.tool("leaks").out.count("held by __main__.history (list, 300 items)") == 2, trace.tool("leaks").out)
+    bare = mt.shimmed([mt.python(), "-c", LEAKING]).trace.settle()
+    leak = next(v for v in bare.json("report")["verdicts"] if v["kind"] == "leak")
+    mt.check(leak["holder"] is None and "let go of" not in leak["advice"], "a holder without a snapshot: %s" % leak)
+    mt.check(all(s["holder"] is None for s in bare.json("leaks")["sites"]), "holders without a snapshot")
+
+
+def case_report_of_what_only_grew():
+    screen = record(mt.python(), "-c", GROWN).trace.settle().tool("report").out
+    mt.check("held by __main__.CACHE (dict, 800 items)" in " ".join(screen.split()), screen)
+
+
+def case_off():
+    """Nothing is taken where nobody asked for it."""
+    done = mt.shimmed([mt.python(), SAME], env={"HOLDERS": mt.SHIM})
+    mt.equal(done.status, 0, "status")
+    answer = mt.execute([mt.MEMTRACE, "holders", done.trace.settle().path])
+    mt.check(answer.status == 2 and "has no snapshot of holders" in answer.err, answer.err)
+
+
+def case_request():
+    """Of a program that runs, without MEMTRACE_HOLDERS."""
+    trace = mt.Trace(os.path.join(mt.scratch(), "t"))
+    code = "import time\nkept = [bytearray(3 << 20)]\nprint('ready', flush=True)\nfor i in range(3000): time.sleep(0.01); bytearray(100000)"
+    with subprocess.Popen([mt.python(), "-c", code], stdout=subprocess.PIPE, env=mt.shim_env(trace.path), text=True) as program:
+        try:
+            program.stdout.readline()
+            for _ in range(2):
+                done = mt.execute([mt.MEMTRACE, "holders", "--json", str(program.pid)])
+                mt.equal(done.status, 0, "status of %s" % done)
+                root = json.loads(done.out)
+                mt.equal(root["memory"][0]["holders"][0]["path"], "__main__.kept[...]", "holder")
+            mt.equal(root["snapshot"], 2, "number of the snapshot")
+            done = mt.execute([mt.MEMTRACE, "stop", str(program.pid)])
+            mt.equal(done.status, 0, "status of %s" % done)
+        finally:
+            program.kill()
+
+
+if __name__ == "__main__":
+    mt.main()

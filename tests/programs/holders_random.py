@@ -1,0 +1,106 @@
+"""Builds the graph of tests/lib/holders_graph.py for a seed and asks for a snapshot: holders_random.py LIB SEED SHIM."""
+import collections
+import ctypes
+import functools
+import gc
+import sys
+import threading
+
+sys.path.insert(0, sys.argv[1])
+import holders_graph  # noqa: E402
+
+gc.disable()
+SEED = int(sys.argv[2])
+snapshot = ctypes.CDLL(sys.argv[3]).memtrace_holders
+
+
+class Instance:
+    pass
+
+
+class Slots:
+    __slots__ = ("payload", "first", "second", "more")
+
+
+def enclose(payload, targets):
+    return lambda: (payload, targets)
+
+
+def suspend(payload, targets):
+    yield
+    yield payload, targets
+
+
+def build(kind, payload, targets):
+    if kind in ("instance", "cycle"):
+        o = Instance()
+        o.payload = payload
+        for i, t in enumerate(targets):
+            setattr(o, "to%d" % i, t)
+        return o
+    if kind == "slots":
+        o = Slots()
+        o.payload, o.first, o.second, o.more = payload, targets[:1], targets[1:], []
+        return o
+    if kind == "closure":
+        return enclose(payload, targets)
+    if kind == "generator":
+        o = suspend(payload, targets)
+        next(o)
+        return o
+    if kind == "partial":
+        return functools.partial(print, payload, *targets)
+    if kind == "dict":
+        return dict(payload=payload, **{"to%d" % i: t for i, t in enumerate(targets)})
+    return {"list": list, "tuple": tuple, "deque": collections.deque}[kind]([payload] + targets)
+
+
+def refer(o, i, target):
+    if isinstance(o, dict):
+        o["back%d" % i] = target
+    elif isinstance(o, Instance):
+        setattr(o, "back%d" % i, target)
+    elif isinstance(o, Slots):
+        o.more.append(target)
+    else:
+        o.append(target)
+
+
+def build_all():
+    plan, roots = holders_graph.make(SEED)
+    objects = []
+    for kind, size, targets in plan:
+        objects.append(build(kind, bytearray(size), [objects[t] for t in targets]))
+    for i, (a, b) in enumerate(holders_graph.back_edges(SEED, plan)):
+        refer(objects[a], i, objects[b])
+    for a, (kind, _, _) in enumerate(plan):
+        if kind == "cycle":
+            objects[a].itself = objects[a]
+    return {name: [objects[i] for i in starts] for name, starts in roots.items()}
+
+
+def in_thread(thread0, ready, finish):
+    ready.set()
+    finish.wait()
+    return thread0
+
+
+def main(held):
+    for name in [n for n in held if n.startswith("g")]:
+        globals()[name] = held.pop(name)
+    local0, local1, local2 = (held.pop("local%d" % i, None) for i in range(3))
+    ready, finish = threading.Event(), threading.Event()
+    arguments = [held.pop("thread0", None), ready, finish]
+    thread = threading.Thread(target=in_thread, args=arguments)
+    del arguments
+    thread.start()
+    ready.wait()
+    snapshot(b"random")
+    for _ in range(3):
+        pass
+    finish.set()
+    thread.join()
+    return local0, local1, local2
+
+
+main(build_all())
