@@ -26,7 +26,7 @@ static const struct option_row rows[] = {
 	{ "html", 0, "FILE", OPTION_STRING, offsetof(struct record_options, html),
 	  "write the report there as a page, too", 0 },
 	{ "pid", 0, "PID", OPTION_STRING, offsetof(struct record_options, pid),
-	  "record this program, which runs already, until it ends or Ctrl-C", 0 },
+	  "record a program that runs, until it ends or Ctrl-C", 0 },
 	OPTIONS_END,
 };
 

@@ -163,7 +163,7 @@ def case_names_are_text():
     trace = mt.shimmed(hostile_program()).trace.settle()
     page = browser.page(trace.path, options=["--source", "all"])
     with open(page, encoding="utf-8") as file:
-        mt.check("onerror=window.hurt" not in re.sub(r"&lt;img src=x onerror=window.hurt=1&gt;", "", file.read()), "a name stands as markup")
+        mt.check("onerror=window.hurt" not in re.sub(r"&lt;img src=x[^<>]{1,99}?onerror=window.hurt=1&gt;", "", file.read()), "a name stands as markup")
     texts = browser.ask(page, """
         const found = [];
         for (const tab of ["flame", "owners", "processes", "text"]) {
