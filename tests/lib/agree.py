@@ -17,6 +17,7 @@ PART = 0.1  # of a kind's peak: more of it over the second half is not "nothing"
 LEAST = 8 << 20  # a rise by less is in no headline
 FALL = 0.05  # of the run: in which a program frees all as it ends
 CLOSE = 1e-6
+DIFFER = "opinions differ"
 
 
 def ask(path, command, *options):
@@ -190,6 +191,14 @@ def check_nothing(path, said):
 
 
 def check_all(path, page=True):
+    """Raises mt.Fail, with DIFFER before what differs."""
+    try:
+        check_each(path, page)
+    except mt.Fail as differs:
+        mt.fail("%s: %s" % (DIFFER, differs))
+
+
+def check_each(path, page):
     report = asked(path, "report")
     check_texts(path, report)
     check_headline(path, report)

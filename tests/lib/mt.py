@@ -328,6 +328,9 @@ class Trace:
         if arguments not in self._asked:
             self.settle()
             self._asked[arguments] = self.json(*arguments)
+            if arguments == ("report",) and os.environ.get("AGREE"):  # tests/long/agreement.py
+                import agree
+                agree.check_all(self.path, page=False)
         return self._asked[arguments]
 
     @property
