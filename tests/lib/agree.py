@@ -15,6 +15,7 @@ GROWS = ("leak", "grows", "backlog")
 OUTLOOKS = {"leak": "leaks", "grows": "grows", "backlog": "backlog"}
 PART = 0.1  # of a kind's peak: more of it over the second half is not "nothing"
 LEAST = 8 << 20  # a rise by less is in no headline
+NEW = 0.002  # of a kind's peak: a stretch whose least is so much above all before it rises to what it never was
 FALL = 0.05  # of the run: in which a program frees all as it ends
 CLOSE = 1e-6
 DIFFER = "opinions differ"
@@ -52,6 +53,8 @@ def check_texts(path, report):
     texts = {"the screen": plain(ask(path, "report", "--all")), "Markdown": plain(ask(path, "report", "--format", "markdown"))}
     for one in claims(report):
         for name, text in texts.items():
+            if name == "the screen" and one in report["facts"] and report["verdicts"] and "what grew (%s" % one["sites"][0] in text:
+                continue  # below causes "no leak" says it, and a fact is left out where a page is full
             mt.check(plain(one["evidence"]) in text, "%s is not in %s: %s" % (one["evidence"], name, text[:3000]))
     said = [r["message"]["text"] for r in json.loads(ask(path, "report", "--format", "sarif"))["runs"][0]["results"]]
     for one in claims(report):
@@ -108,8 +111,8 @@ def check_live(path, report):
     if not steps or not found or live["growth_bytes_per_step"] is None or " together" in live["growth"]:
         return
     growth = steps["growth"].get(found.group(1))
-    if not growth:
-        return
+    if not growth or (" fills by " in live["growth"] and growth["kind"] in ("none", "jump")):
+        return  # what only loads does not grow by steps
     near(live["growth_bytes_per_step"], growth["bytes_per_step"], "rate of %s in live and report" % found.group(1))
     if found.group(1) == "host":
         near(live["runs_out_at_step"], growth["runs_out_at_step"] and growth["runs_out_at_step"]["at"], "forecast in live and report")
@@ -161,8 +164,11 @@ def rounded(o):
 
 
 def rose(points):
-    """Bytes by which the low points of a series rose over its second half, if they went on to: above all that was in the first half, and in the
-    last quarter again. What is freed in the final fall was there until then."""
+    """Bytes by which the low points of a series rose over its second half, if they went on to: above all that was in the first half, and to what
+    they never were before in half of its stretches, also in the last quarter. What is freed in the final fall was there until then; what lies
+    before its first allocation is no part of it."""
+    first = next((i for i, p in enumerate(points) if p["high_bytes"]), 0)
+    points = points[first:]
     high = [p["high_bytes"] for p in points]
     peak = max(high, default=0)
     fall = int(len(high) * (1 - FALL))
@@ -173,15 +179,16 @@ def rose(points):
     # of a stretch the least, so that what comes and goes within it does not count
     stretch = max(len(low) // 16, 1)
     parts = [min(low[i:i + stretch]) for i in range(0, len(low) - stretch + 1, stretch)]
-    half, quarter = max(parts[:len(parts) // 2]), max(parts[:3 * len(parts) // 4])
-    return (max(parts[-1] - half, 0) if parts[-1] - quarter > PART * peak / 4 else 0), peak
+    news = [i for i in range(1, len(parts)) if parts[i] - max(parts[:i]) > NEW * peak]
+    late, latest = ([i for i in news if i >= part * len(parts)] for part in (0.5, 0.75))
+    return (max(parts[-1] - max(parts[:len(parts) // 2]), 0) if len(late) >= len(parts) / 4 and latest else 0), peak
 
 
 def check_nothing(path, said):
     """Where a report says that nothing goes on growing, no kind of memory rose by more than a tenth of its peak over the second half, and went on."""
     for series in asked(path, "timeline")["series"]:
-        if series["kind"] not in ("heap", "pinned", "device", "pool"):
-            continue  # address space is not memory
+        if series["process"] is not None or series["kind"] not in ("heap", "pinned", "device", "pool"):
+            continue  # one process may begin late; address space is not memory
         more, peak = rose(series["points"])
         mt.check(more <= max(PART * peak, LEAST), "%s says nothing goes on growing, and %s %s of %s rose by %d of %d bytes over its second half" %
                  (path, series["kind"], series["device"] or "", series["name"], more, peak))

@@ -83,7 +83,8 @@ static json_t *json_growth(const struct selection *v, const struct analysis *a, 
 		const struct growth_place place = { steps->process->id, (enum model_kind)t->kind, t->device };
 		const struct track_finding *found = findings_track(&a->diagnosis->findings, &place);
 		const bool goes_on = found && outlook_goes_on(found->growth.outlook);
-		struct growth g = goes_on ? owner_growth_rise(steps, t, &found->growth) : timeline_growth(steps, t);
+		const bool only_loads = !goes_on || found->growth.outlook == OUTLOOK_GROWS;
+		struct growth g = only_loads ? timeline_growth(steps, t) : owner_growth_rise(steps, t, &found->growth);
 		double limit;
 		struct forecast f = owner_growth_forecast(a->timeline, v, steps, t, &g, &limit);
 		f = goes_on ? f : forecast_never;

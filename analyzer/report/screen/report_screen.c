@@ -679,7 +679,7 @@ static const struct part {
 	{ failures, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
 	{ report_print_headline, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
 	{ report_print_causes, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
-	{ report_print_facts, { { 0, 0, 0 }, { 84, 84, 84 } }, { 0, 0 } },
+	{ report_print_facts, { { 0, 0, 0 }, { 84, 5, 5 } }, { 0, 0 } },
 	{ report_print_advice, { { ALWAYS, ALWAYS, ALWAYS }, { 0, 0, 0 } }, { 0, 0 } },
 	{ full, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
 	{ report_print_ledger, { { 88, 90, 20 }, { 88, 90, 20 } }, { 4, 0 } },
