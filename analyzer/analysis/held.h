@@ -26,7 +26,7 @@ struct held_snapshot {
 /* How many the process has; fills in process, count and heads. An error below 0. held_close() in any case. */
 int held_heads(struct held_snapshot *s, const struct process *p);
 
-/* Behind held_heads(): reads the one of this number and runs the selection's model until it was taken. 0 or an error. */
+/* Behind held_heads(): reads the one of this number, runs the selection's model until it was taken. 0 or an error. */
 int held_open(struct held_snapshot *s, struct selection *v, int number);
 void held_close(struct held_snapshot *s);
 

@@ -64,8 +64,8 @@ char *report_recorded_parts(const struct report *r);
 /* All report_print_*() below print a part of the screen and return how many lines it took; `room` is how many there
  * are. A part that has nothing to say prints nothing. */
 
-/* report_held.c: asks who holds what verdicts and the headline are about, and puts it into the verdicts' advice. 0 or an
- * error; report_held_fini() in any case. */
+/* report_held.c: asks who holds what verdicts and the headline are about, and puts it into the verdicts' advice. 0 or
+ * an error; report_held_fini() in any case. */
 int report_find_held(struct report *r);
 void report_held_fini(struct report *r);
 
