@@ -81,7 +81,7 @@ static void add(const char *line)
 
 int mt_hold_maps(void)
 {
-	static char text[65536];
+	static char text[8192]; /* the longest line and what a read adds to it */
 	size_t held = 0;
 	long fd = mt_sys_open("/proc/self/maps", O_RDONLY), n;
 
