@@ -293,7 +293,8 @@ TEST(a_leak_of_the_heap_is_described)
 	evidence.host.growth.count = 2;
 	judge();
 	CHECK_EQ(held(VERDICT_LEAK)->bytes, G(5));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "made by larger: ") && certainty(VERDICT_LEAK) == CERTAINTY_MEDIUM);
+	CHECK(says(held(VERDICT_LEAK)->evidence, "made by larger and 1 more site at the same pace: 5.00 GiB") &&
+	      certainty(VERDICT_LEAK) == CERTAINTY_MEDIUM);
 	for (int i = 0; i < 6; i++)
 		growths[i] = growths[0];
 	evidence.host.growth.count = 6;

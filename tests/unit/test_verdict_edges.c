@@ -741,7 +741,8 @@ TEST(advice_is_by_what_most_is_for)
 		device.most_for_bytes = 0; /* nothing is known of it */
 		CHECK(lacks(advice(), all[i].says));
 		device.most_for_bytes = G(12);
-		CHECK(says(advice(), all[i].says) && says(advice(), "12.00 GiB; model.py:7 build holds 10.00 GiB"));
+		CHECK(says(advice(), all[i].says) &&
+		      says(advice(), "(12.00 GiB); of all kinds model.py:7 build holds most (10.00 GiB)"));
 	}
 }
 

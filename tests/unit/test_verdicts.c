@@ -79,7 +79,7 @@ TEST(a_leak_is_foreseen)
 	growths[0].fails_high = 1090;
 	judge();
 	CHECK(only(VERDICT_LEAK));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "runs out at step 1008 (95 %: 940 to 1090)"));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "if it goes on, memory ends at step 1008 (95 %: 940 to 1090)"));
 }
 
 TEST(incident_3_opposite_capacity)
