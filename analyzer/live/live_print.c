@@ -5,7 +5,6 @@
 #include "analyzer/util/print.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -60,11 +59,6 @@ static json_t *json_processes(const struct live *l)
 	return list;
 }
 
-static json_t *json_known(bool is, double n)
-{
-	return is && isfinite(n) ? json_real(n) : json_null();
-}
-
 int live_print_json(const struct live *l, const struct live_levels *levels)
 {
 	json_t *o = json_object();
@@ -83,10 +77,10 @@ int live_print_json(const struct live *l, const struct live_levels *levels)
 	json_object_set_new(o, "steps", json_bytes(l->steps));
 	json_object_set_new(o, "lost_events", l->lost == UINT64_MAX ? json_null() : json_bytes(l->lost));
 	json_object_set_new(o, "growth", *l->growth ? json_text(l->growth) : json_null());
-	json_object_set_new(o, "growth_bytes_per_step", json_known(l->growth_stepped, l->growth_rate));
-	json_object_set_new(o, "growth_bytes_per_s", json_known(!l->growth_stepped, l->growth_rate));
-	json_object_set_new(o, "runs_out_at_step", json_known(l->growth_stepped, l->runs_out));
-	json_object_set_new(o, "runs_out_at_s", json_known(!l->growth_stepped, l->runs_out));
+	json_object_set_new(o, "growth_bytes_per_step", json_real_or_null(l->growth_stepped, l->growth_rate));
+	json_object_set_new(o, "growth_bytes_per_s", json_real_or_null(!l->growth_stepped, l->growth_rate));
+	json_object_set_new(o, "runs_out_at_step", json_real_or_null(l->growth_stepped, l->runs_out));
+	json_object_set_new(o, "runs_out_at_s", json_real_or_null(!l->growth_stepped, l->runs_out));
 	json_object_set_new(o, "gauges", json_gauges(l, levels));
 	json_object_set_new(o, "processes", json_processes(l));
 	json_object_set_new(o, "processes_total", json_bytes(l->process_all));

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "format/number.h"
+#include "shim/base/lines.h"
 #include "shim/base/sys.h"
 #include "shim/python/holders_internal.h"
 
@@ -15,21 +16,6 @@ static struct range {
 	enum mt_hold_place place;
 } *ranges;
 static size_t count, room;
-
-static uint64_t hex(const char **at)
-{
-	uint64_t value = 0;
-
-	for (;; ++*at) {
-		char c = **at;
-		if (c >= '0' && c <= '9')
-			value = value << 4 | (uint64_t)(c - '0');
-		else if (c >= 'a' && c <= 'f')
-			value = value << 4 | (uint64_t)(c - 'a' + 10);
-		else
-			return value;
-	}
-}
 
 static int make_room(void)
 {
@@ -52,12 +38,14 @@ static int make_room(void)
 /* start-end rwxp offset device inode path */
 static void add(const char *line)
 {
-	struct range r = { .start = hex(&line) };
+	struct range r = { .start = mt_number(line, &line, 16) };
 	const char *rights, *name;
 	int anonymous, special;
 
-	line++;
-	r.end = hex(&line);
+	if (*line)
+		r.end = mt_number(line + 1, &line, 16);
+	if (!*line)
+		return;
 	rights = ++line;
 	for (name = line, anonymous = 0; anonymous < 4 && *name; name++)
 		anonymous += *name == ' ';
@@ -81,27 +69,12 @@ static void add(const char *line)
 
 int mt_hold_maps(void)
 {
-	static char text[8192]; /* the longest line and what a read adds to it */
-	size_t held = 0;
-	long fd = mt_sys_open("/proc/self/maps", O_RDONLY), n;
+	char buffer[4096], line[128]; /* of a path the beginning is enough */
+	struct mt_lines lines = mt_lines_open("/proc/self/maps", buffer, sizeof(buffer));
 
-	if (mt_sys_failed(fd))
-		return 0;
-	while ((n = MT_SYS3(SYS_read, fd, text + held, sizeof(text) - 1 - held)) > 0) {
-		char *line = text, *end;
-		held += (size_t)n;
-		text[held] = 0;
-		while ((end = strchr(line, '\n')) != NULL) {
-			*end = 0;
-			add(line);
-			line = end + 1;
-		}
-		held -= (size_t)(line - text);
-		memmove(text, line, held);
-		if (held == sizeof(text) - 1)
-			held = 0;
-	}
-	MT_SYS1(SYS_close, fd);
+	while (mt_lines_next(&lines, line, sizeof(line)))
+		add(line);
+	mt_lines_close(&lines);
 	return count > 0;
 }
 

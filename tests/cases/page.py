@@ -23,21 +23,13 @@ from trace import EXIT_SIGNAL, POOL, Trace
 HURT = "</script><img src=x onerror=window.hurt=1><script>window.hurt=1</script>"
 
 
-@functools.lru_cache(None)
-def generated(kind, seed=301):
-    """A trace of a device, which failed."""
-    path = os.path.join(mt.scratch("battery"), kind)
-    cases.make(path, kind, seed, True)
-    return mt.Trace(path), browser.page(path)
-
-
 def case_figures_are_the_reports():
-    trace, page = generated("capacity")
+    trace, page = page_checks.generated("capacity")
     page_checks.same_figures(trace, page)
 
 
 def case_moments_are_peaks():
-    trace, page = generated("leak")
+    trace, page = page_checks.generated("leak")
     device = trace.report["devices"][0]["name"]
     for window, time in browser.ask(page, page_checks.MOMENTS)["times"]:
         page_checks.same_tree(trace, page, device + " pool", device, "%.9f" % time, "{ at: %d, high: false }" % window)
@@ -45,14 +37,14 @@ def case_moments_are_peaks():
 
 
 def case_failure_is_its_moment():
-    trace, page = generated("capacity")
+    trace, page = page_checks.generated("capacity")
     device, window = trace.report["devices"][0]["name"], browser.ask(page, page_checks.MOMENTS)["oom"]
     page_checks.same_tree(trace, page, device + " pool", device, "oom", "{ at: %d, high: false }" % window)
 
 
 def case_ranges_add_up():
     """The icicle of 50 random ranges has what its track has; what was allocated is what the report says of that time."""
-    trace, page = generated("leak")
+    trace, page = page_checks.generated("leak")
     page_checks.same_ranges(page)
     begin, end, allocated = browser.ask(page, """
         const d = memtrace.data, t = d.tracks.find(t => t.kind === "pool"), from = Math.floor(d.count / 3), to = Math.floor(d.count * 2 / 3);
@@ -69,7 +61,7 @@ FIRST_RANGE = """
 
 def case_first_range():
     """What grew is asked from the loop's begin to the failure: what was loaded before and what is freed behind it is no part of that. The command says the same."""
-    failed, leak = (browser.ask(generated(kind)[1], FIRST_RANGE, hash="#mode=grew") for kind in ("capacity", "leak"))
+    failed, leak = (browser.ask(page_checks.generated(kind)[1], FIRST_RANGE, hash="#mode=grew") for kind in ("capacity", "leak"))
     mt.equal(failed["to"], failed["failed"], "its end, and the failure")
     mt.check(" --to %.9f" % failed["to"] in failed["command"], failed["command"])
     mt.between(leak["steps"][0]["begin_s"], leak["from"], leak["steps"][1]["end_s"], "its begin, about that of the first step")
@@ -100,11 +92,11 @@ def case_by_process():
     mt.equal({pid: bytes_ for pid, bytes_ in at_peak if bytes_}, want)
     mt.check(len(want) >= 3 and all(whole == parts for whole, parts in sums), "of %s parts of the whole: %s" % (want, [pair for pair in sums if pair[0] != pair[1]]))
     mt.check(all("children %d" % pid in legend for pid in want), legend)
-    mt.check("by process" not in browser.ask(generated("leak")[1], "return document.querySelector('.moments').textContent"), "of one process")
+    mt.check("by process" not in browser.ask(page_checks.generated("leak")[1], "return document.querySelector('.moments').textContent"), "of one process")
 
 
 def case_map_is_frag():
-    trace, page = generated("fragmentation")
+    trace, page = page_checks.generated("fragmentation")
     frag = trace.json("frag", "--at", "oom")["devices"][0]
     got = browser.ask(page, """
         const m = memtrace.data.raw.maps.filter(m => m.oom).at(-1), sum = (f) => m.segments.reduce((a, s) => a + f(s), 0);
@@ -117,17 +109,17 @@ def case_map_is_frag():
 
 
 def case_without_scripts():
-    trace, page = generated("capacity")
+    trace, page = page_checks.generated("capacity")
     page_checks.reads_without_scripts(trace, page)
     text = browser.say(page, javascript=False)["value"]
     for words in ("ran out of memory", "WHY"):
         mt.check(words in text, "%r is not in %s" % (words, text[:2000]))
-    mt.check("Memory trouble: host pressure" in browser.say(generated("host_pressure")[1], javascript=False)["value"], "in words, not in capitals")
+    mt.check("Memory trouble: host pressure" in browser.say(page_checks.generated("host_pressure")[1], javascript=False)["value"], "in words, not in capitals")
 
 
 def case_state_is_in_the_address():
     """Keys and buttons change it, a link brings it back, and the command line that is shown can be run."""
-    trace, page = generated("leak")
+    trace, page = page_checks.generated("leak")
     said = browser.ask(page, "return [location.hash, memtrace.state, memtrace.command()]", keys=["p", "g", "2"])
     mt.equal((said[1]["at"], said[1]["mode"], said[1]["tab"]), ("peak", "grew", "owners"))
     again = browser.ask(page, "return [memtrace.state, memtrace.command()]", hash=said[0])
@@ -276,7 +268,7 @@ def case_without_network_and_fonts():
         file.write('<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig><dir>%s</dir><cachedir>%s</cachedir></fontconfig>' % (folder, folder))
     env = (("FONTCONFIG_FILE", os.path.join(folder, "fonts.conf")),)
     mt.equal(len(mt.execute(["fc-list"], env=mt.clean_env(**dict(env))).out.splitlines()), 1, "fonts")
-    _, page = generated("capacity")
+    _, page = page_checks.generated("capacity")
     ready, _, _, text = browser.ask(page, page_checks.EACH_TAB, before=unshare, env=env)
     mt.equal((ready, text), ("1", browser.ask(page, page_checks.EACH_TAB)[3]), "ready, and what can be read")
 
@@ -299,7 +291,7 @@ return [said.sort(), window.hurt ?? 0];
 
 def case_policy_forbids():
     """What a page must not do it can't do, and is seen to try."""
-    _, page = generated("capacity")
+    _, page = page_checks.generated("capacity")
     said = browser.say(page, VIOLATIONS)
     mt.equal(said["value"], [["connect-src", "frame-src", "img-src", "script-src-attr", "script-src-elem", "style-src-attr"], 0], "what was refused")
     mt.check(len(said["console"]) >= 6, "complaints: %s" % said)
@@ -333,7 +325,7 @@ def case_says_what_is_missing():
     """Without devices and without stacks; where they are known nothing is said."""
     code = "keep = bytearray(5 << 20)"
     bare, whole = (browser.page(mt.shimmed([mt.python(), "-c", code], env={"MEMTRACE_STACKS": mode}).trace.settle().path) for mode in ("none", "all"))
-    device = generated("leak")[1]
+    device = page_checks.generated("leak")[1]
     words = {"flame": "Stacks of heap blocks were not recorded", "lost": "who allocated on the heap: a process was recorded without stacks"}
     for tab, said in words.items():
         mt.check(said in text_of(bare, tab), "%r is not in the tab %s" % (said, tab))
@@ -346,7 +338,7 @@ def case_says_what_is_missing():
 @functools.lru_cache(None)
 def compared():
     """[traces], the page of diff --html, diff --json of the same by site, as the page has it."""
-    traces = [generated("leak", seed)[0].path for seed in (301, 302)]
+    traces = [page_checks.generated("leak", seed)[0].path for seed in (301, 302)]
     page = os.path.join(mt.scratch("diff"), "diff.html")
     for words in (["--html", page], ["--json", "--by", "site"]):
         done = mt.execute([mt.MEMTRACE, "diff", *words, *traces])
@@ -438,7 +430,7 @@ def case_still_running():
 
 def case_broken():
     """Half of a file is missing: what is left is shown, and that something is missing."""
-    trace, _ = generated("leak")
+    trace, _ = page_checks.generated("leak")
     path = os.path.join(mt.scratch("broken"), "t")
     mt.execute(["cp", "-r", trace.path, path])
     largest = max((os.path.join(path, f) for f in os.listdir(path)), key=os.path.getsize)
@@ -449,7 +441,7 @@ def case_broken():
 
 def case_fits():
     """Nothing is cut or overlaps at usual sizes, in light and dark; pictures are kept beside what is built."""
-    _, page = generated("leak")
+    _, page = page_checks.generated("leak")
     folder = os.path.join(mt.BUILD, "tests/pages")
     os.makedirs(folder, exist_ok=True)
     for width, height, theme in ((1400, 900, "light"), (1400, 900, "dark"), (900, 700, "light")):
@@ -464,7 +456,7 @@ def case_fits():
 def case_nothing_is_cut():
     """At 1280 by 720, in each tab."""
     for kind in ("leak", "capacity"):
-        _, page = generated(kind)
+        _, page = page_checks.generated(kind)
         for tab in ("flame", "owners", "map", "growth", "host"):
             page_checks.nothing_is_cut(page, tab)
 
@@ -482,7 +474,7 @@ SPANS = (0.0000012, 0.0012, 3, 47, 300, 12000)  # seconds
 
 def case_times_have_one_form():
     """On an axis as short or as long as it may be; they are as far apart as they say, and the last one is not cut."""
-    labels = browser.ask(generated("leak")[1], """
+    labels = browser.ask(page_checks.generated("leak")[1], """
         const said = [], whole = CanvasRenderingContext2D.prototype.fillText;
         CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
           if (this.textAlign === "center" && !this.canvas.matches(".strip")) said.push([text, x + this.measureText(text).width / 2 - this.canvas.width]);
@@ -511,7 +503,7 @@ def case_times_have_one_form():
 @mt.variants(3, 60 << 10, 1000 << 10, 1 << 30, 1717986918, 24 << 30, 5 << 40)
 def case_bytes_have_one_unit(peak):
     """On the axis, whatever the peak; they are as far apart as they say."""
-    said = browser.ask(generated("leak")[1], """
+    said = browser.ask(page_checks.generated("leak")[1], """
         const said = [], whole = CanvasRenderingContext2D.prototype.fillText;
         CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
           if (this.textAlign === "right" && x < 70 * devicePixelRatio) said.push(text);

@@ -2,7 +2,6 @@
 """How a page is used, in a real browser: its pointer, keys and history, the room that its parts take, and that a figure is the same
 wherever it stands."""
 # timeout: 300
-import functools
 import json
 import os
 import re
@@ -10,18 +9,10 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
 import browser
-import cases
 import mt
+import page_checks
 
 PICTURE = "await new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)));"
-
-
-@functools.lru_cache(None)
-def generated(kind, seed=301):
-    """A trace of a device."""
-    path = os.path.join(mt.scratch("battery"), kind)
-    cases.make(path, kind, seed, True)
-    return mt.Trace(path), browser.page(path)
 
 
 # ---- figures ----
@@ -57,14 +48,14 @@ def case_resident_counts_shared_pages_once():
         return [Math.max(...d.raw.resident.bytes), d.report.system.resident_peak_bytes, line?.peak];""", hash="#track=heap")
     mt.equal((resident, lines), (peak, peak), "the chart's highest, and the ledger's")
     mt.between(40 << 20, peak, 150 << 20, "of 40 MiB that six processes share, and what each has of its own")
-    changes = json.loads(mt.execute([mt.MEMTRACE, "diff", "--json", generated("leak")[0].path, trace.path]).out)
+    changes = json.loads(mt.execute([mt.MEMTRACE, "diff", "--json", page_checks.generated("leak")[0].path, trace.path]).out)
     mt.equal([row["after_bytes"] for row in changes["system"] if row["figure"] == "resident peak"], [peak], "what memtrace diff has")
 
 
 @mt.variants("fragmentation", "other_process", "capacity")
 def case_all_of_a_device_is_in_its_chart(kind):
     """Up to its capacity; at the failure what the chart stacks are the rows of the ledger."""
-    trace, page = generated(kind)
+    trace, page = page_checks.generated(kind)
     ledger, total = trace.report["devices"][0]["ledger"], trace.report["devices"][0]["total_bytes"]
     got = browser.ask(page, """
         const d = memtrace.data, l = memtrace.layers(), at = memtrace.windowAt(d, d.report.devices[0].ledger.at_s), sum = f => l.list.filter(f).reduce((a, x) => a + x.values[at], 0);
@@ -78,7 +69,7 @@ def case_all_of_a_device_is_in_its_chart(kind):
 
 
 def case_a_failure_is_on_each_memory_of_its_device():
-    _, page = generated("capacity")
+    _, page = page_checks.generated("capacity")
     for track in ("cuda:0", "cuda:0 pool"):
         marks, buttons, at = browser.ask(page, """
             return [memtrace.layers().failures.length, [...document.querySelectorAll(".moments button")].map(b => b.textContent), memtrace.when(memtrace.data, memtrace.track()).name];""", hash="#track=" + track.replace(" ", "%20"))
@@ -87,7 +78,7 @@ def case_a_failure_is_on_each_memory_of_its_device():
 
 def case_short_times_are_told():
     """A step of less than a millisecond is not 0.000 s."""
-    _, page = generated("leak")
+    _, page = page_checks.generated("leak")
     mt.equal(browser.ask(page, "return [0, 0.00000042, 0.0000123, 0.00042, 0.002, 12.3].map(memtrace.seconds)"), ["0.000 s", "420 ns", "12 \u00b5s", "0.42 ms", "0.002 s", "12.3 s"])
 
 
@@ -98,7 +89,7 @@ PLACES = """[...document.querySelectorAll("header, .verdict, .time, .legend, .pl
 
 def case_a_box_is_at_the_pointer():
     """It has the time, the step and the phase, and each colour that there is at that moment; nothing else moves."""
-    _, page = generated("leak")
+    _, page = page_checks.generated("leak")
     x, y = browser.ask(page, "const b = document.querySelector('.u-over').getBoundingClientRect(); return [Math.round(b.left + b.width * 0.8), Math.round(b.top + b.height / 2)]", width=1280, height=720)
     box, text, want, before, after = browser.ask(page, """
         const b = document.querySelector(".hover").getBoundingClientRect(), l = memtrace.layers(), d = memtrace.data;
@@ -115,7 +106,7 @@ def case_a_box_is_at_the_pointer():
 
 def case_legend():
     """An entry for each colour; a click shows it alone in the chart, the flame graph and among owners."""
-    _, page = generated("leak")
+    _, page = page_checks.generated("leak")
     names, want, alone, sums, state = browser.ask(page, """
         document.querySelector(".legend .more")?.click();
         const names = [...document.querySelectorAll(".legend .key")].map(e => e.textContent), want = memtrace.layers().list.filter(l => l.values.some(v => v > 0)).map(l => l.name);
@@ -137,7 +128,7 @@ def case_legend():
 
 def case_keys_in_the_flame_graph():
     """Tab goes into it, arrows from frame to frame, Enter chooses."""
-    _, page = generated("capacity")
+    _, page = page_checks.generated("capacity")
     where = "window.went = [...window.went ?? [], document.activeElement.__data__?.data.node.name ?? document.activeElement.tagName];"
     keys = ["Tab", "ArrowDown", "ArrowDown", "ArrowUp", "ArrowRight"]
     acts = [{"run": "document.querySelector('.modes').lastElementChild.previousElementSibling.focus()"}]
@@ -152,7 +143,7 @@ def case_keys_in_the_flame_graph():
 
 
 def case_back_goes_a_state_back():
-    _, page = generated("leak")
+    _, page = page_checks.generated("leak")
     written = {"run": "await new Promise(done => setTimeout(done, 100))"}  # the address follows what is seen
     acts = [act for key in "g2p" for act in ({"key": key}, written)]
     state, hash_, tabs = browser.ask(page, "return [memtrace.state, location.hash, document.querySelector('nav .here').textContent]", acts=[*acts, {"back": True}, written, {"back": True}, written])
@@ -162,7 +153,7 @@ def case_back_goes_a_state_back():
 
 def case_in_a_notebooks_frame():
     """A page in a page has no address of its own: nothing fails, and it works."""
-    _, page = generated("capacity")
+    _, page = page_checks.generated("capacity")
     with open(page, encoding="utf-8") as file:
         text = file.read()
     outer = page + ".outer.html"
@@ -180,7 +171,7 @@ def case_in_a_notebooks_frame():
 
 
 def case_search_marks_and_filter_shows_alone():
-    _, page = generated("capacity")
+    _, page = page_checks.generated("capacity")
     all_, frames, hits, label, filtered, q = browser.ask(page, """
         const all = memtrace.tree.value, count = () => document.querySelectorAll("g.frame").length, before = count(), input = document.querySelector(".modes input");
         input.value = "forward";
@@ -196,7 +187,7 @@ def case_search_marks_and_filter_shows_alone():
 
 def case_shapes_have_the_same_bytes():
     """Inverted, it begins with who allocated; of one function its callers and what it called have as much as it has."""
-    _, page = generated("capacity")
+    _, page = page_checks.generated("capacity")
     usual, inverted, sandwich = browser.ask(page, """
         const out = [[memtrace.tree.value]], leaf = f => { let n = memtrace.tree; return n.by; };
         memtrace.set({ shape: "inverted" });
@@ -233,7 +224,7 @@ def case_blocks_beside_bytes():
 @mt.variants("capacity", "leak", "other_process_traced", "fragmentation")
 def case_there_is_room(kind):
     """At 1280 by 720 for the verdict, the chart, and eleven rows of the flame graph; the chart grows with the window, and a phone has all of the verdict."""
-    _, page = generated(kind)
+    _, page = page_checks.generated(kind)
     ask = """
         const box = q => document.querySelector(q).getBoundingClientRect(), cut = [...document.querySelectorAll(".verdict h1, .verdict p, .verdict li, .verdict dd")].filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline" || e.getBoundingClientRect().right > innerWidth).map(e => e.textContent);
         return [box(".verdict").height, box(".flame").top, box(".plot").height, cut, document.querySelector(".verdict .more")?.textContent];"""

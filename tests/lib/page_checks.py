@@ -1,6 +1,7 @@
 """What a page must be, whatever the trace: its figures are those of the other commands, and nothing of it is cut. All is asked in Chromium, and
 fails where the page complains of anything, or asks the network for anything (browser.ask)."""
 import base64
+import functools
 import gzip
 import json
 import os
@@ -62,6 +63,15 @@ for (const tab of %s) {
 }
 return [document.body.dataset.ready, window.hurt ?? 0, document.images.length, texts.join("\\n")];
 """ % json.dumps(TABS)
+
+
+@functools.lru_cache(None)
+def generated(kind, seed=301):
+    """A trace of the battery, which a device is in, and its page; once for each test."""
+    import cases  # tests/battery, which not every test has
+    path = os.path.join(mt.scratch("battery"), kind)
+    cases.make(path, kind, seed, True)
+    return mt.Trace(path), browser.page(path)
 
 
 def everything(page):

@@ -11,13 +11,18 @@ static void put_nodes(const struct process *p, const struct mt_event *s)
 	dump_number("node2", s->node2);
 }
 
+static void put_block(const struct process *p, const struct mt_event *s)
+{
+	dump_address("addr", s->addr);
+	dump_number("size", s->size);
+	put_nodes(p, s);
+}
+
 static void put_map(const struct process *p, const struct mt_event *s)
 {
 	struct mt_ext_map ext;
 	memcpy(&ext, s + 1, sizeof(ext));
-	dump_address("addr", s->addr);
-	dump_number("size", s->size);
-	put_nodes(p, s);
+	put_block(p, s);
 	dump_address("prot", ext.prot);
 	dump_address("flags", ext.flags);
 	dump_number("file", ext.file);
@@ -30,9 +35,7 @@ static void put_device(const struct process *p, const struct mt_event *s)
 {
 	struct mt_ext_device ext;
 	memcpy(&ext, s + 1, sizeof(ext));
-	dump_address("addr", s->addr);
-	dump_number("size", s->size);
-	put_nodes(p, s);
+	put_block(p, s);
 	dump_number("class", ext.class);
 	dump_number("device", ext.device);
 	dump_number("source", ext.source);
@@ -47,9 +50,7 @@ static void put_slot(const struct process *p, const struct mt_event *s)
 {
 	switch (s->kind) {
 	case MT_ALLOC:
-		dump_address("addr", s->addr);
-		dump_number("size", s->size);
-		put_nodes(p, s);
+		put_block(p, s);
 		break;
 	case MT_FAIL:
 		dump_number("bytes", s->addr);

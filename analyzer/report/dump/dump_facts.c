@@ -102,11 +102,10 @@ static void dump_module(const struct process *p, const struct process_module *m)
 	dump_address("end", m->end);
 	dump_address("bias", m->bias);
 	dump_number("node_from", m->node_from);
-	if (m->node_until == UINT32_MAX) {
+	if (m->node_until == UINT32_MAX)
 		dump_none("node_until");
-	} else {
+	else
 		dump_number("node_until", m->node_until);
-	}
 	dump_hex("build_id", m->build_id, m->build_id_bytes);
 	dump_text("path", m->path);
 	dump_end();

@@ -6,6 +6,7 @@
 #include "format/text.h"
 #include "analyzer/model/selection/selection.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,11 @@ json_t *json_bytes(uint64_t n)
 json_t *json_seconds(uint64_t ns)
 {
 	return json_real((double)ns / 1e9);
+}
+
+json_t *json_real_or_null(bool known, double n)
+{
+	return known && isfinite(n) ? json_real(n) : json_null();
 }
 
 #define REPLACEMENT "\xef\xbf\xbd"

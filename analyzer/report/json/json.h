@@ -9,9 +9,10 @@
 
 json_t *json_bytes(uint64_t n);
 json_t *json_seconds(uint64_t ns);
-json_t *json_text(const char *text); /* U+FFFD for each byte that is no UTF-8; null for NULL */
-json_t *json_time(uint64_t real_ns); /* ISO 8601, UTC */
-json_t *json_rank(int64_t rank);     /* null for PROCESS_NO_RANK */
+json_t *json_real_or_null(bool known, double n); /* null unless it is known, and finite */
+json_t *json_text(const char *text);             /* U+FFFD for each byte that is no UTF-8; null for NULL */
+json_t *json_time(uint64_t real_ns);             /* ISO 8601, UTC */
+json_t *json_rank(int64_t rank);                 /* null for PROCESS_NO_RANK */
 json_t *json_totals(const struct model_totals *t);
 json_t *json_fold(const struct model_fold *f); /* null if nothing was folded */
 json_t *json_frame(const struct frame *f);

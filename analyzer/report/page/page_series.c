@@ -262,11 +262,6 @@ void page_moments_json(json_t *o, const struct report *r, const bool *devices)
 
 /* ---- growth -------------------------------------------------------------------------------------------------- */
 
-static json_t *json_real_or_null(double value)
-{
-	return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *json_owner_growth(const struct selection *v, const struct owner *o, enum model_kind kind,
 				 const char *device, const struct owner_growth *g, struct page_tree *t)
 {
@@ -285,11 +280,11 @@ static json_t *json_owner_growth(const struct selection *v, const struct owner *
 	json_object_set_new(out, "kind", json_string(growth_name(g->growth.kind)));
 	json_object_set_new(out, "certainty", json_string(certainty_name(g->growth.certainty)));
 	json_object_set_new(out, "outlook", json_string(outlook_name(g->outlook)));
-	json_object_set_new(out, "rate", json_real_or_null(g->growth.rate));
-	json_object_set_new(out, "error", json_real_or_null(g->growth.rate_error));
-	json_object_set_new(out, "grown_bytes", json_real_or_null(g->growth.bytes));
-	json_object_set_new(out, "since", json_real_or_null(g->growth.since_x));
-	json_object_set_new(out, "blocks_per_x", json_real_or_null(g->blocks_per_x));
+	json_object_set_new(out, "rate", json_real_or_null(true, g->growth.rate));
+	json_object_set_new(out, "error", json_real_or_null(true, g->growth.rate_error));
+	json_object_set_new(out, "grown_bytes", json_real_or_null(true, g->growth.bytes));
+	json_object_set_new(out, "since", json_real_or_null(true, g->growth.since_x));
+	json_object_set_new(out, "blocks_per_x", json_real_or_null(true, g->blocks_per_x));
 	for (size_t i = 0; i < g->points; i++) {
 		json_array_append_new(x, json_real(g->x[i]));
 		json_array_append_new(bytes, json_real(floor(g->bytes[i])));

@@ -2,8 +2,6 @@
 #include "analyzer/report/json/json_held.h"
 #include "analyzer/report/screen/leaks_screen.h"
 
-#include <math.h>
-
 #define DEFAULT_JSON_ROWS 1000
 
 static json_t *json_pile(const struct leaks *l)
@@ -25,11 +23,6 @@ static json_t *json_pile(const struct leaks *l)
 	return o;
 }
 
-static json_t *json_number(bool known, double n)
-{
-	return known && isfinite(n) ? json_real(n) : json_null();
-}
-
 static void set_growth(json_t *site, const struct owner_growth *t)
 {
 	const struct owner_growth none = { .forecast = forecast_never };
@@ -39,22 +32,22 @@ static void set_growth(json_t *site, const struct owner_growth *t)
 	const struct forecast *f = &t->forecast;
 	double per_s = stepped ? t->period_s : 1;
 	json_object_set_new(site, "slope_bytes_per_s", json_real(grows ? owner_growth_per_second(t) : 0));
-	json_object_set_new(site, "slope_bytes_per_step", json_number(stepped, t->growth.rate));
-	json_object_set_new(site, "slope_error_per_step", json_number(stepped, t->growth.rate_error));
+	json_object_set_new(site, "slope_bytes_per_step", json_real_or_null(stepped, t->growth.rate));
+	json_object_set_new(site, "slope_error_per_step", json_real_or_null(stepped, t->growth.rate_error));
 	json_object_set_new(site, "acceleration", json_real(grows ? owner_growth_acceleration_per_s2(t) : 0));
-	json_object_set_new(site, "acceleration_per_step", json_number(stepped, t->growth.acceleration));
+	json_object_set_new(site, "acceleration_per_step", json_real_or_null(stepped, t->growth.acceleration));
 	json_object_set_new(site, "kind", json_string(growth_name(t->growth.kind)));
 	json_object_set_new(site, "certainty", json_string(certainty_name(t->growth.certainty)));
 	json_object_set_new(site, "outlook", json_string(outlook_name(t->outlook)));
 	json_object_set_new(site, "growing_processes", json_integer(t->growing));
-	json_object_set_new(site, "grown_bytes_all", json_number(grows, t->all_bytes));
-	json_object_set_new(site, "grown_bytes", json_number(grows, t->growth.bytes));
-	json_object_set_new(site, "grown_min_bytes", json_number(grows, t->growth.bytes - t->growth.doubt));
-	json_object_set_new(site, "runs_out_at_s", json_number(f->ever && !stepped, f->x));
-	json_object_set_new(site, "runs_out_at_step", json_number(f->ever && stepped, f->x));
-	json_object_set_new(site, "blocks_per_step", json_number(steady && stepped, t->blocks_per_x));
+	json_object_set_new(site, "grown_bytes_all", json_real_or_null(grows, t->all_bytes));
+	json_object_set_new(site, "grown_bytes", json_real_or_null(grows, t->growth.bytes));
+	json_object_set_new(site, "grown_min_bytes", json_real_or_null(grows, t->growth.bytes - t->growth.doubt));
+	json_object_set_new(site, "runs_out_at_s", json_real_or_null(f->ever && !stepped, f->x));
+	json_object_set_new(site, "runs_out_at_step", json_real_or_null(f->ever && stepped, f->x));
+	json_object_set_new(site, "blocks_per_step", json_real_or_null(steady && stepped, t->blocks_per_x));
 	json_object_set_new(site, "blocks_per_s",
-			    json_number(steady && per_s > 0, t->blocks_per_x / (per_s > 0 ? per_s : 1)));
+			    json_real_or_null(steady && per_s > 0, t->blocks_per_x / (per_s > 0 ? per_s : 1)));
 	json_object_set_new(site, "how", steady ? json_string(hows[t->how]) : json_null());
 	json_object_set_new(site, "group", steady ? json_integer(t->group) : json_null());
 }

@@ -103,10 +103,9 @@ static void add_kills(struct ci *ci, const json_t *processes)
 	}
 }
 
-static void add_verdicts(struct ci *ci, const json_t *root, const char *key)
+static void add_verdicts(struct ci *ci, bool failed, const json_t *root, const char *key)
 {
 	const json_t *verdicts = json_object_get(root, key);
-	bool failed = strcmp(text_of(root, "status"), "ok") != 0 && !strcmp(key, "verdicts");
 	for (size_t i = 0; i < json_array_size(verdicts); i++) {
 		const json_t *v = json_array_get(verdicts, i);
 		const char *place = json_string_value(json_array_get(json_object_get(v, "sites"), 0)),
@@ -137,8 +136,8 @@ int report_add_findings(const struct report *r, struct ci *ci)
 		return error_memory();
 	add_failures(ci, json_object_get(root, "devices"));
 	add_kills(ci, json_object_get(root, "processes"));
-	add_verdicts(ci, root, "verdicts");
-	add_verdicts(ci, root, "facts");
+	add_verdicts(ci, strcmp(text_of(root, "status"), "ok") != 0, root, "verdicts");
+	add_verdicts(ci, false, root, "facts");
 	add_full(ci, json_object_get(root, "nearly_full"));
 	json_decref(root);
 	return 0;

@@ -68,8 +68,8 @@ static json_t *json_forecast(const struct forecast *f)
 	json_t *o = json_object();
 	json_object_set_new(o, "level", json_real(FORECAST_LEVEL));
 	json_object_set_new(o, "at", json_real(f->x));
-	json_object_set_new(o, "low", isfinite(f->low) ? json_real(f->low) : json_null());
-	json_object_set_new(o, "high", isfinite(f->high) ? json_real(f->high) : json_null());
+	json_object_set_new(o, "low", json_real_or_null(true, f->low));
+	json_object_set_new(o, "high", json_real_or_null(true, f->high));
 	return o;
 }
 

@@ -146,11 +146,9 @@ static const struct owner_finding *largest_line(const struct report *r, size_t *
 /* Mappings where they are most of it: else much of them is never touched. What a driver gave a pool the pool tells. */
 static bool is_shown(const struct report *r, const struct growth_place *place)
 {
-	const struct findings *f = &r->analysis.diagnosis->findings;
-	for (size_t i = 0; place->kind == MODEL_DEVICE && i < f->track_count; i++)
-		if (f->tracks[i].place.kind == MODEL_POOL && f->tracks[i].place.device == place->device &&
-		    f->tracks[i].place.process == place->process)
-			return false;
+	const struct growth_place pool = { place->process, MODEL_POOL, place->device };
+	if (place->kind == MODEL_DEVICE && findings_track(&r->analysis.diagnosis->findings, &pool))
+		return false;
 	return place->kind != MODEL_MAP || is_mapped(r->selection);
 }
 

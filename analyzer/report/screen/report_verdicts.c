@@ -31,11 +31,12 @@ static void print_heading(const char *text, const char *rest)
 static unsigned print_held(const struct verdict *v, unsigned number)
 {
 	char *figures = output_format("%10s   %s", BYTES(v->bytes), certainty_name(verdict_certainty(v->confidence)));
-	char *count = number ? output_format("%u", number) : strdup(" ");
+	char count[12] = " ";
 	int first = output_width() - KIND_COLUMNS - FIGURE_COLUMNS;
-	print("%s  %s %-*s%s", number ? output_begin(STYLE_BAD) : "", count ? count : "", KIND_COLUMNS - 4,
-	      verdict_title(v->kind), number ? output_end(STYLE_BAD) : "");
-	free(count);
+	if (number)
+		snprintf(count, sizeof(count), "%u", number);
+	print("%s  %s %-*s%s", number ? output_begin(STYLE_BAD) : "", count, KIND_COLUMNS - 4, verdict_title(v->kind),
+	      number ? output_end(STYLE_BAD) : "");
 	unsigned lines = output_wrapped(v->evidence, KIND_COLUMNS, EVIDENCE_LINES, first, figures);
 	free(figures);
 	return lines;
