@@ -109,8 +109,12 @@ class Audit(Host, Devices):
             self.take(line, row, 1, max(s["grown_bytes"] for s in growing), "what the largest grew by, as memtrace leaks has it")
             if row[2]:
                 self.take(line, row, 2, lambda text: int(text) < len(growing), "how many grow")
-        self.claim(r"^nothing failed: the heap of (\d+) rose to its end, by (FIGURE) in the second half", lambda text: int(text) in kept.process,
-                   (0.1 * kept.host.peak_bytes, kept.host.peak_bytes), what="the heap that rose", count=(0, 1))
+        for line, row in self.each(r"^nothing failed: (the heap|mapped memory) of (\d+) rose to its end, by (FIGURE) in the second half"):
+            self.take(line, row, 2, lambda text: int(text) in kept.process, "whose memory rose")
+            kinds = {"the heap": (lambda p: p.heap, books.NEAR[0]), "mapped memory": (lambda p: p.map, books.NEAR[1])}
+            of, near = kinds[row[1]]
+            peak = of(kept.process[int(row[2])]).peak_bytes
+            self.take(line, row, 3, (0.1 * peak - near, peak + near), "the memory that rose")
         self.claim(r"^nothing failed: (?:the heap|mapped memory) of (\d+) was seen too briefly to say whether it grows$", lambda text: int(text) in kept.process,
                    what="whose memory was seen too briefly", count=(0, 1))
 
