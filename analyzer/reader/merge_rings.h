@@ -1,5 +1,22 @@
-/* Raw events of one image in one order. Rings are merged by ticks; of several events at one tick frees come first.
- * Events of one ring stay in the order in which they were written, whatever their ticks say. */
+/*
+ * Raw events of one image in one order: those that are in the rings still, behind what the recorder has put into the
+ * trace's blocks.
+ *
+ * Each ring has a cursor with a window of slots that are read ahead and checked. The cursors are a heap, earliest event
+ * first, so a step costs log(rings). Of several events at one tick frees come first: memory that is given back and
+ * taken again within a tick must not be alive twice.
+ *
+ * What holds:
+ * - Events of one ring stay in the order in which they were written, whatever their ticks say.
+ * - A slot and its MT_EXT are in one window and are handed out together.
+ * - No event is handed out that blocks of the trace hold: a cursor begins behind what they cover.
+ * - A hole in a ring is counted as lost where its process has ended. Where it runs, what follows the hole is younger
+ *   than our look at the chunks, and the ring ends there. Events behind the horizon are left for the next time for the
+ *   same reason: those of other threads may be missing.
+ *
+ * It maps nothing, since a file that is cut off must not kill the reader. The recorder's own merge is ring_cut.h: it
+ * works on files that are being written and frees chunks. Both have the order of slots from util/ring_slots.h.
+ */
 #ifndef MT_READER_MERGE_RINGS_H
 #define MT_READER_MERGE_RINGS_H
 

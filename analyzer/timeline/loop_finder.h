@@ -18,6 +18,11 @@
  *              no site recurs regularly, because a loop that works for devices makes blocks only in inner loops of any
  *              length. A step begins with the first of these lines
  *
+ * What holds: whether something recurs regularly is measured in allocations, which do not depend on what else the
+ * machine does. Times only say over which stretch a loop ran, and which of several covers most of the run. A Python
+ * stack is looked at once, whatever its number of blocks. Where nothing recurs there is no loop, and growth is judged
+ * without one: a loop gives rates "per step", and decides nothing about what leaks.
+ *
  * Imports are left out, and what a virtual machine (Java's, .NET's) allocates for itself. Memory: 64 bytes for each
  * site, 112 more for one that recurs, and in a process that uses a device 64 for each line of a Python stack.
  */

@@ -7,6 +7,10 @@
  * ends when it has taken half as long again as steps usually do: what is freed at the very end is no low point of the
  * last step.
  *
+ * What holds: a point is a sum of exact changes, or, where a block of the trace was folded, lies between the levels
+ * that the block states (`leveled`). A step that was not finished is `partial`. Times between steps in which the
+ * program did something else belong to none.
+ *
  * Memory: steps are joined in twos when there are more than STEPS_MOST, so that every entry of the list stands for the
  * same number of them.
  */

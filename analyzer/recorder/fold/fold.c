@@ -1,3 +1,16 @@
+/*
+ * Which trace is folded, and when. One job at a time: the largest file that is due, into a file with FOLD_TEMP behind
+ * its name, which is renamed at the end. The old file stays whole until then, so a kill at any moment leaves one
+ * complete trace, and folding_settle() removes the other one.
+ *
+ * What holds:
+ * - A round takes WORK_NS and one step at most. Emptying rings comes first: a program loses events where they are full.
+ * - The limit counts both files, so a job begins while there is room for its output (need(), spare()).
+ * - A job that fails or saves little makes its file wait longer, and be folded harder next time. One of which all was
+ *   tried is left alone.
+ *
+ * What it does not do: it decides nothing about single events (fold_window.h), and moves none from file to file.
+ */
 #include "analyzer/recorder/fold/fold_internal.h"
 
 #include "analyzer/util/ticks.h"
