@@ -126,6 +126,9 @@ struct evidence_growth {
 	const char *of;
 	bool outside_pool; /* device memory that is no pool's */
 	unsigned sites;    /* in the group */
+	uint64_t site_bytes; /* of `bytes`, what `site` made */
+	const char *second;  /* which makes most besides `site`; NULL = it is alone */
+	uint64_t second_bytes;
 	uint32_t pid;      /* 0 = there is only one process */
 	struct {
 		enum growth_kind kind;

@@ -141,6 +141,7 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 		.pid = reader_processes(p->x->selection->reader) > 1 ? whose->pid : 0,
 		.fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },
 		.bytes = t->all_bytes > 0 ? (uint64_t)t->all_bytes : 0,
+		.site_bytes = t->all_bytes > 0 ? (uint64_t)t->all_bytes : 0,
 		.per_step = t->stepped ? t->growth.rate : 0,
 		.per_second = t->all_per_second,
 		.blocks_per_step = t->stepped ? t->blocks_per_x : 0,
@@ -166,11 +167,17 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 	};
 }
 
-/* One cause: what grows at the same pace. */
+/* What grows at the same pace: one thing may hold the blocks of all, or each line may have its own. */
 static void join(struct evidence_growth *to, const struct evidence_growth *g)
 {
-	if (g->bytes > to->bytes) {
+	const bool largest = g->bytes > to->site_bytes;
+	if (largest || !to->second || g->bytes > to->second_bytes) {
+		to->second = largest ? to->site : g->site;
+		to->second_bytes = largest ? to->site_bytes : g->bytes;
+	}
+	if (largest) {
 		to->site = g->site;
+		to->site_bytes = g->bytes;
 		to->extension = g->extension;
 		to->block_bytes = g->block_bytes;
 		to->category = g->category;
@@ -283,7 +290,8 @@ static int add_growth(const struct place *p, const struct evidence_growth **item
 	return 0;
 }
 
-/* Of one process, or of the one with the most to tell. */
+/* Of one process, or of the one with the most to tell: of a pool's blocks, which requests are made for, rather than of
+ * the segments that hold them. */
 static const struct step_list *steps_on(const struct diagnosis *x, uint32_t device, uint32_t process,
 					const struct step_track **track)
 {
@@ -294,7 +302,7 @@ static const struct step_list *steps_on(const struct diagnosis *x, uint32_t devi
 		for (size_t k = 0; steps && k < steps->track_count; k++)
 			if (steps->tracks[k].device == device &&
 			    (device != MODEL_NO_DEVICE || steps->tracks[k].kind == MODEL_HEAP) &&
-			    (!best || steps->tracks[k].count > (*track)->count)) {
+			    (!best || steps->tracks[k].count + (steps->tracks[k].kind == MODEL_POOL) > (*track)->count)) {
 				best = steps;
 				*track = &steps->tracks[k];
 			}
@@ -537,7 +545,7 @@ int evidence_time_device(struct diagnosis *x, struct evidence_device *e, uint32_
 	if (error == 0 && e->growth_known)
 		error = add_growth(&memory, &e->growth.items, &e->growth.count);
 	for (size_t i = 0; i < e->growth.count && list && oom; i++)
-		if (evidence_is_leak(&e->growth.items[i]) && e->growth.items[i].category == CATEGORY_activations) {
+		if (evidence_is_leak(&e->growth.items[i])) {
 			e->graph_nodes = graph_nodes(x, list->process->id);
 			break;
 		}

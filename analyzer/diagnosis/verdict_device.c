@@ -213,18 +213,16 @@ static void describe_growth(struct verdict *out, const struct evidence_device *d
 	char *list = g->per_step > 0     ? output_format(", %s more each step", BYTES((uint64_t)g->per_step))
 		     : g->per_second > 0 ? output_format(", %s more each second", BYTES((uint64_t)g->per_second))
 					 : output_format("%s", "");
-	const char *site = g->site ? g->site : "one site";
-	char *others = g->sites > 1 ? output_format(" and %u more site%s at the same pace", g->sites - 1,
-						    g->sites == 2 ? "" : "s")
-				    : NULL;
+	const char *site = g->site ? g->site : "one site", *second = growth_second(g);
+	char *makers = growth_makers(g);
 	char *when = g->fails_step > 0 && !d->request.failed ? forecast_text(g->fails_step, g->fails_low, g->fails_high)
 							     : NULL;
 	char *fails = output_format("%s%s", when ? "; if it goes on, memory ends at step " : "", when ? when : "");
 	char *since = !g->late          ? output_format("since the start")
 		      : g->per_step > 0 ? output_format("since step %.0f", floor(g->since))
 					: output_format("since second %.1f", g->since);
-	out->evidence = output_format("more of %s stays, made by %s%s: %s %s%s, %s%s%s%s", d->name, site,
-				      others ? others : "", BYTES(g->bytes), since ? since : "", list ? list : "",
+	out->evidence = output_format("more of %s stays, made by %s: %s %s%s, %s%s%s%s", d->name,
+				      makers ? makers : "", BYTES(g->bytes), since ? since : "", list ? list : "",
 				      growth_name(g->fit.kind), g->freed_some ? "" : ", nothing of it was ever freed",
 				      groups > 1 ? "; others grow too" : "", fails ? fails : "");
 	out->advice =
@@ -235,10 +233,11 @@ static void describe_growth(struct verdict *out, const struct evidence_device *d
 				  site)
 		: g->outside_pool
 			? output_format("find what keeps the blocks of %s: nothing gives them back to the driver", site)
-			: output_format("find what holds the blocks of %s (a list, a cache, %sa hook registered again)",
-					site, may_be_graph(d, g) ? "a graph through a loss, " : "");
+			: output_format("find what holds the blocks of %s%s%s (a list, a cache, %sa hook registered again)",
+					site, second ? ", and those of " : "", second ? second : "",
+					may_be_graph(d, g) ? "a graph through a loss, " : "");
 	free(list);
-	free(others);
+	free(makers);
 	free(since);
 	free(when);
 	free(fails);
@@ -297,9 +296,11 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 	unsigned groups = 0, tensors = 0;
 	LIST_EACH (struct evidence_growth, g, d->growth) {
 		tensors += evidence_is_leak(g) ? g->tensors : 0;
-		if (evidence_is_leak(g) && groups < VERDICT_SITES)
-			out->sites[groups] = g->site;
-		groups += evidence_is_leak(g);
+		if (!evidence_is_leak(g))
+			continue;
+		add_site(out, g->site);
+		add_site(out, growth_second(g));
+		groups++;
 	}
 	/* what a graph keeps is made by more than one line */
 	describe_growth(out, d, most, groups,
@@ -762,10 +763,20 @@ static char *pinned_by(const struct evidence_device *d, struct verdict *out)
 			     : NULL;
 }
 
+/* By which steps need more than the first ones did, where that alone would have been enough; else 0. */
+static uint64_t more_needed(const struct evidence_device *d)
+{
+	const uint64_t more = evidence_known(d->step_first) ? less(d->step_latest, d->step_first) : 0;
+	return would_do(d, more) ? more : 0;
+}
+
 /* High where the run would have gone on: the rest of the step fits, too, as earlier ones went. In a first step nobody
- * knows that: there only much room behind the request speaks for it. */
+ * knows that: there only much room behind the request speaks for it. Nor where each step needs more: a later one fills
+ * the holes. */
 static double fragmentation_confidence(const struct evidence_device *d, const struct balance *b)
 {
+	if (more_needed(d))
+		return 0.4;
 	if (!evidence_known(d->request.rise))
 		return is_much(d, less(b->free + b->unused, d->request.bytes)) ? 0.6 : 0.4;
 	return evidence_known(d->pool.largest_hole) ? 0.95 : 0.75;
@@ -835,8 +846,7 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 				BYTES(b.unused), BYTES(r->rise)));
 	const struct evidence_growth *passing = evidence_largest(d->growth.items, d->growth.count, OUTLOOK_NEEDS_MORE);
 	const uint64_t grown = growing_bytes(d) + (passing ? passing->bytes : 0);
-	const uint64_t needs = evidence_known(d->step_first) ? less(d->step_latest, d->step_first) : 0;
-	if (would_do(d, needs) && b.unused < needs / 2)
+	if (b.unused < more_needed(d) / 2)
 		return ruled_out(
 			out,
 			output_format(
@@ -1059,7 +1069,8 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 		out->evidence = output_format("asked %s, free %s: short by %s with %s unused in the pool",
 					      BYTES(b.need), BYTES(b.free), BYTES(b.most_short), BYTES(b.unused));
 	out->advice = capacity_advice(d, missing);
-	const bool maybe_holes = b.least_short == 0 && d->pool.known && !evidence_known(d->request.rise);
+	const bool maybe_holes =
+		b.least_short == 0 && d->pool.known && (!evidence_known(d->request.rise) || more_needed(d));
 	return holds(out, e, missing,
 		     maybe_holes || (!d->neighbours_known && !is_accounted_for(d)) ? 0.75
 		     : !d->growth_known                                            ? 0.85

@@ -476,11 +476,17 @@ TEST(steps_that_need_more_and_more)
 	CHECK(only(VERDICT_CAPACITY) && out(VERDICT_FRAGMENTATION));
 	CHECK(says(held(VERDICT_CAPACITY)->advice,
 		   "Each step needs more than those before, 15.00 GiB at first and 19.10 GiB lately"));
-	device.step_latest = G(18.9);
+	device.step_latest = G(18.9); /* later, but they would */
+	judge();
+	CHECK(found.held_count == 2 && found.held[0].kind == VERDICT_CAPACITY &&
+	      found.held[1].kind == VERDICT_FRAGMENTATION);
+	CHECK(verdict_certainty(found.held[0].confidence) == CERTAINTY_MEDIUM &&
+	      verdict_certainty(found.held[1].confidence) == CERTAINTY_LOW);
+	device.step_latest = G(16.1); /* less than a twentieth of the device is no cause */
 	judge();
 	CHECK(only(VERDICT_FRAGMENTATION));
 	CHECK(says(held(VERDICT_FRAGMENTATION)->evidence,
-		   "each step needs more than those before (15.00 GiB at first, 18.90 GiB lately)"));
+		   "each step needs more than those before (15.00 GiB at first, 16.10 GiB lately)"));
 }
 
 /* What leaks beside the pool is one cause, and no second one; what does not grow there still is. */
