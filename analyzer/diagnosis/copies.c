@@ -223,11 +223,19 @@ static bool is_part(const uint64_t *made, size_t count, uint64_t request, const 
 	       (factor <= 2 || (double)blocks >= ALIKE_BLOCKS * (double)count);
 }
 
+/* As alike(); of blocks at the same place of a period only how the pool cut them may differ, however small they are. */
+static unsigned alike_in_place(uint64_t a, uint64_t b)
+{
+	const bool unsplit = a > UNSPLIT && b > UNSPLIT && (a > b ? a - b : b - a) <= UNSPLIT;
+	const unsigned how = alike(a, b, 1);
+	return how ? how : unsplit;
+}
+
 /* How far sizes are those `period` blocks before them; 0: too few exactly. */
 static size_t repeats(const uint64_t *sizes, size_t count, size_t period)
 {
 	size_t i = period, exact = 0;
-	for (unsigned how; i < count && (how = alike(sizes[i - period], sizes[i], 1)) > 0; i++)
+	for (unsigned how; i < count && (how = alike_in_place(sizes[i - period], sizes[i])) > 0; i++)
 		exact += how > 1;
 	return i < count || exact >= (count - period) * EXACT ? i : 0;
 }
@@ -362,6 +370,26 @@ static bool is_made_whole(const struct search *s, const struct candidate *c)
 {
 	static const char *const words[] = { "deepcopy", "_apply", "load", NULL };
 	return is_named(s, s->blocks[c->blocks[0]].stack, c->node, words);
+}
+
+/* The line of the program that made its largest block. */
+static const struct frame *line_of(const struct search *s, const struct candidate *c)
+{
+	size_t most = 0;
+	for (size_t i = 1; i < c->count; i++)
+		most = c->sizes[i] > c->sizes[most] ? i : most;
+	return c->count ? stacks_site(s->stacks, s->blocks[c->blocks[most]].stack, 0).frame : NULL;
+}
+
+/* One line of the program makes both, with other sizes: batches of 64 and of 32. Who casts does so elsewhere; a model's
+ * own lines may build it in either type. */
+static bool is_of_one_line(const struct search *s, const struct candidate *a, const struct candidate *b)
+{
+	const struct frame *x = line_of(s, a), *y = line_of(s, b);
+	if (!x || !y || x->function != y->function || x->file != y->file || x->line != y->line)
+		return false;
+	return frame_classify(x) == FRAME_PLAIN && !is_made_whole(s, a) && !is_made_whole(s, b) &&
+	       !is_named(s, s->blocks[a->blocks[0]].stack, 0, constructors);
 }
 
 /* The outermost frame of the call within what both have in common. */
@@ -557,7 +585,7 @@ static int find_set(struct search *s, struct candidate *c, bool alone, const str
 		    are_parts(s, c, other))
 			continue;
 		struct copy_match m = match_candidates(s, c, other);
-		if (!m.blocks)
+		if (!m.blocks || (m.factor != 1 && is_of_one_line(s, c, other)))
 			continue;
 		note_match(set, m);
 		add_owners(s, set, other, other->unit, false);
@@ -619,7 +647,8 @@ static struct candidate *begun_copy(struct search *s, struct candidate *begun, u
 		if (c->taken || c->space != begun->space || nested(s, c, begun) ||
 		    (begun->count && are_parts(s, c, begun)) ||
 		    !(begun->count ? begins(c, begun, request, &factor, &part)
-				   : begins_with_nothing(s, c, begun, request)))
+				   : begins_with_nothing(s, c, begun, request)) ||
+		    (begun->count && (factor != 1 || part != 1) && is_of_one_line(s, c, begun)))
 			continue;
 		size_t whole = begun->count / c->unit * c->unit;
 		uint64_t bytes = sum_of(c->sizes, c->unit), there = sum_of(begun->sizes + whole, begun->count - whole);

@@ -27,8 +27,9 @@ struct evidence_device evidence_device_none(void)
 		.pool = { .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN },
 		.most_for = CATEGORY_unknown,
 		.most_before = EVIDENCE_UNKNOWN,
-		.step_low = EVIDENCE_UNKNOWN,
-		.step_high = EVIDENCE_UNKNOWN,
+		.graph_nodes = EVIDENCE_UNKNOWN,
+		.step_first = EVIDENCE_UNKNOWN,
+		.step_latest = EVIDENCE_UNKNOWN,
 	};
 }
 
@@ -179,16 +180,47 @@ static int set_request(struct diagnosis *x, struct evidence_device *e, const str
 
 /* ---- attempts ---------------------------------------------------------------------------------------------- */
 
+/* Lines are told by where they are, not by who called them: the next attempt is often made by another line of the
+ * caller's. */
 struct attempts {
+	struct diagnosis *x;
 	const struct model_oom *last;
 	uint32_t device;
-	uint64_t first_ns, before_ns; /* of the first failure, and of the one before the last */
-	struct attempt_site {
-		bool used;
+	/* when the first attempt began, where that is known; the first failure, and the one before the last */
+	uint64_t began_ns, first_ns, before_ns;
+	struct attempt_line {
+		const struct frame *frame;
+		uint32_t stack; /* of one of its blocks */
 		uint64_t left;
-	} *sites;
+	} *lines;
 	size_t count, room;
 };
+
+static struct attempt_line *line_of(struct attempts *a, const struct frame *f)
+{
+	for (size_t i = 0; i < a->count; i++)
+		if (a->lines[i].frame->function == f->function && a->lines[i].frame->file == f->file &&
+		    a->lines[i].frame->line == f->line && a->lines[i].frame->offset == f->offset)
+			return &a->lines[i];
+	return NULL;
+}
+
+static const struct frame *frame_of(struct attempts *a, uint32_t stack)
+{
+	return stack ? stacks_site_frame(a->x->selection->stacks, stack, selection_flags(a->x->selection->options))
+		     : NULL;
+}
+
+static int note_line(struct attempts *a, uint32_t stack)
+{
+	const struct frame *f = frame_of(a, stack);
+	if (!f || line_of(a, f))
+		return 0;
+	int e = vec_reserve(a->lines, a->room, a->count + 1);
+	if (e == 0)
+		a->lines[a->count++] = (struct attempt_line){ .frame = f, .stack = stack };
+	return e;
+}
 
 static bool is_of(const struct attempts *a, const struct snapshot_block *b)
 {
@@ -199,19 +231,18 @@ static bool is_of(const struct attempts *a, const struct snapshot_block *b)
 static int note_used(void *arg, const struct snapshot_block *b)
 {
 	struct attempts *a = arg;
-	if (!is_of(a, b) || b->ns <= a->first_ns)
-		return 0;
-	int e = b->site < a->count ? 0 : vec_extend(a->sites, a->count, a->room, b->site + 1ul);
-	if (e == 0)
-		a->sites[b->site].used = true;
-	return e;
+	return is_of(a, b) && b->ns > a->first_ns ? note_line(a, diagnosis_stack(a->x, b)) : 0;
 }
 
 static int note_left(void *arg, const struct snapshot_block *b)
 {
 	struct attempts *a = arg;
-	if (is_of(a, b) && b->ns <= a->before_ns && b->site < a->count && a->sites[b->site].used)
-		a->sites[b->site].left += b->size;
+	const struct frame *f = is_of(a, b) && b->ns > a->began_ns && b->ns <= a->before_ns
+					? frame_of(a, diagnosis_stack(a->x, b))
+					: NULL;
+	struct attempt_line *line = f ? line_of(a, f) : NULL;
+	if (line)
+		line->left += b->size;
 	return 0;
 }
 
@@ -231,25 +262,25 @@ static unsigned list_attempts(struct attempts *a, const struct model_device *d)
 static int set_attempts(struct diagnosis *x, struct evidence_device *e, const struct model_device *d,
 			const struct model_oom *oom)
 {
-	struct attempts a = { .last = oom, .device = d->index };
+	struct attempts a = { .x = x, .last = oom, .device = d->index };
 	unsigned count = list_attempts(&a, d);
-	uint64_t most = 0;
-	int error = count ? snapshot_each(x->parts->snapshots, note_used, &a) : 0;
-	if (count && error == 0)
+	const struct attempt_line *most = NULL;
+	if (!count)
+		return 0;
+	a.began_ns = evidence_step_began(x, oom->process, a.first_ns);
+	int error = note_line(&a, stacks_of(x->selection->stacks, reader_process(x->selection->reader, oom->process),
+					    oom->node, oom->node2));
+	if (error == 0)
+		error = snapshot_each(x->parts->snapshots, note_used, &a);
+	if (error == 0)
 		error = snapshot_each(x->parts->snapshots, note_left, &a);
-	for (uint32_t i = 0; error == 0 && i < a.count; i++) {
-		const struct model_site *s =
-			a.sites[i].left > most ? model_site(x->selection->model, oom->process, i) : NULL;
-		e->attempts.bytes += a.sites[i].left;
-		if (!s)
-			continue;
-		most = a.sites[i].left;
-		e->attempts.site = diagnosis_site(x, stacks_of(x->selection->stacks,
-							       reader_process(x->selection->reader, oom->process),
-							       s->node, s->node2));
+	for (size_t i = 0; error == 0 && i < a.count; i++) {
+		e->attempts.bytes += a.lines[i].left;
+		most = !most || a.lines[i].left > most->left ? &a.lines[i] : most;
 	}
+	e->attempts.site = most ? diagnosis_site(x, most->stack) : NULL;
 	e->attempts.count = e->attempts.bytes ? count : 0;
-	free(a.sites);
+	free(a.lines);
 	return error;
 }
 

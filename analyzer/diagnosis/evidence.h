@@ -71,6 +71,7 @@ struct evidence_setting {
 	bool fits;         /* the request that failed would have been served; where none did, all would have been */
 	uint64_t spare;    /* what the device had left behind it */
 	uint64_t reserved; /* at most */
+	uint64_t unused;   /* in the pool behind it */
 };
 
 /* known: the requests were replayed, and each block came to lie where it lay. */
@@ -123,8 +124,12 @@ struct evidence_growth {
 	const char *extension; /* the function of a C extension that the site's line called for it; NULL = none */
 	/* on a host "the heap", "mapped memory", "the interpreter's arenas" or "pinned memory"; NULL = the heap */
 	const char *of;
-	unsigned sites; /* in the group */
-	uint32_t pid;   /* 0 = there is only one process */
+	bool outside_pool; /* device memory that is no pool's */
+	unsigned sites;    /* in the group */
+	uint64_t site_bytes; /* of `bytes`, what `site` made */
+	const char *second;  /* which makes most besides `site`; NULL = it is alone */
+	uint64_t second_bytes;
+	uint32_t pid;      /* 0 = there is only one process */
 	struct {
 		enum growth_kind kind;
 		enum growth_certainty certainty;
@@ -254,11 +259,16 @@ struct evidence_device {
 	int64_t unexplained; /* what is neither ours, nor a listed neighbour's, nor free */
 	bool growth_known;   /* the run was long enough to say */
 	EVIDENCE_LIST(struct evidence_growth) growth;
+	/* of the graph for a backward pass: objects of the failing process's heap that are alive; UNKNOWN: the heap or
+	 * its functions' names were not recorded */
+	uint64_t graph_nodes;
 	unsigned steps;
 	bool behind_steps; /* it failed when they were over */
 	/* live bytes at most in the steps before the one that failed; UNKNOWN: there were few */
 	uint64_t most_before;
-	uint64_t step_low, step_high; /* typical live bytes at a step's low and high point */
+	/* what steps add at most to what was there: the first ones, and the latest ones, where they need more and
+	 * more at one pace; else UNKNOWN */
+	uint64_t step_first, step_latest;
 	EVIDENCE_LIST(struct evidence_phase) phases;
 	bool copies_known;
 	EVIDENCE_LIST(struct evidence_copies) copies;

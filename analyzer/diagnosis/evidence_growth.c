@@ -8,13 +8,16 @@
 
 #include <math.h>
 
-#define MOST_OWNERS     64
-#define LEAST_COHORTS   8
-#define SURE_STEPS      20  /* of a loop that nobody marked */
-#define GOES_ON         0.5 /* of the loop's time, in which the program does something else */
-#define LEAST_STEPS     5   /* behind which a phase comes after the loop */
-#define ONE_COPY        1.5 /* so many times its bytes are fewer than two */
-#define LEAST_OF_GROWTH 0.04
+#define MOST_OWNERS       64
+#define LEAST_COHORTS     8
+#define SURE_STEPS        20  /* of a loop that nobody marked */
+#define GOES_ON           0.5 /* of the loop's time, in which the program does something else */
+#define LEAST_STEPS       5   /* behind which a phase comes after the loop */
+#define ONE_COPY          1.5 /* so many times its bytes are fewer than two */
+#define LEAST_OF_GROWTH   0.04
+#define GRAPH_NODE_FRAMES 3    /* innermost, of which one is autograd's where it makes a node */
+#define STEP_QUARTERS     4    /* of all steps, in which they need more and more: each adds ... */
+#define STEP_EVENLY       0.25 /* ... this part of what the quarter adds that adds most */
 
 /* Where growth is looked for. */
 struct place {
@@ -133,10 +136,12 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 		.site = site_of(p->x, o),
 		.extension = extension_of(p, o),
 		.of = memory_of(p->kind, arenas),
+		.outside_pool = p->kind == MODEL_DEVICE,
 		.sites = 1,
 		.pid = reader_processes(p->x->selection->reader) > 1 ? whose->pid : 0,
 		.fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },
 		.bytes = t->all_bytes > 0 ? (uint64_t)t->all_bytes : 0,
+		.site_bytes = t->all_bytes > 0 ? (uint64_t)t->all_bytes : 0,
 		.per_step = t->stepped ? t->growth.rate : 0,
 		.per_second = t->all_per_second,
 		.blocks_per_step = t->stepped ? t->blocks_per_x : 0,
@@ -162,11 +167,17 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 	};
 }
 
-/* One cause: what grows at the same pace. */
+/* What grows at the same pace: one thing may hold the blocks of all, or each line may have its own. */
 static void join(struct evidence_growth *to, const struct evidence_growth *g)
 {
-	if (g->bytes > to->bytes) {
+	const bool largest = g->bytes > to->site_bytes;
+	if (largest || !to->second || g->bytes > to->second_bytes) {
+		to->second = largest ? to->site : g->site;
+		to->second_bytes = largest ? to->site_bytes : g->bytes;
+	}
+	if (largest) {
 		to->site = g->site;
+		to->site_bytes = g->bytes;
 		to->extension = g->extension;
 		to->block_bytes = g->block_bytes;
 		to->category = g->category;
@@ -279,7 +290,8 @@ static int add_growth(const struct place *p, const struct evidence_growth **item
 	return 0;
 }
 
-/* Of one process, or of the one with the most to tell. */
+/* Of one process, or of the one with the most to tell: of a pool's blocks, which requests are made for, rather than of
+ * the segments that hold them. */
 static const struct step_list *steps_on(const struct diagnosis *x, uint32_t device, uint32_t process,
 					const struct step_track **track)
 {
@@ -290,7 +302,7 @@ static const struct step_list *steps_on(const struct diagnosis *x, uint32_t devi
 		for (size_t k = 0; steps && k < steps->track_count; k++)
 			if (steps->tracks[k].device == device &&
 			    (device != MODEL_NO_DEVICE || steps->tracks[k].kind == MODEL_HEAP) &&
-			    (!best || steps->tracks[k].count > (*track)->count)) {
+			    (!best || steps->tracks[k].count + (steps->tracks[k].kind == MODEL_POOL) > (*track)->count)) {
 				best = steps;
 				*track = &steps->tracks[k];
 			}
@@ -442,6 +454,71 @@ static uint64_t highest_before(const struct step_list *steps, const struct step_
 	return i > LEAST_STEPS ? most : EVIDENCE_UNKNOWN;
 }
 
+/* What autograd's own code asks the heap for itself are nodes of the graph; a tensor that it makes is asked for further
+ * in. Of those alive at the heap's end, which is that of the device's only where it failed there. */
+static bool is_graph_node(const struct diagnosis *x, const struct process *p, const struct model_site *s)
+{
+	struct stack_walk w = { .next = stacks_of(x->selection->stacks, p, s->node, s->node2) };
+	for (int i = 0; i < GRAPH_NODE_FRAMES && stack_step(x->selection->stacks, &w); i++)
+		if (w.frame->name && strstr(w.frame->name, "autograd::VariableType::"))
+			return true;
+	return false;
+}
+
+static uint64_t graph_nodes(const struct diagnosis *x, uint32_t process)
+{
+	const struct model_process *m = model_process(x->selection->model, process);
+	uint64_t nodes = 0;
+	bool known = false;
+	for (uint32_t i = 0; i < m->site_count; i++) {
+		const struct model_site *s = &m->sites[i];
+		uint32_t blocks = 0;
+		if (s->kind != MODEL_HEAP || !cohorts_live(timeline_cohorts(x->timeline), process, s->number, &blocks))
+			continue;
+		known = true;
+		nodes += is_graph_node(x, m->process, s) ? blocks : 0;
+	}
+	return known ? nodes : EVIDENCE_UNKNOWN;
+}
+
+/* The middle one of what the steps [from, to) added to what was there: what only loads adds the same each time. */
+static double usual_need(const struct step_track *t, size_t from, size_t to)
+{
+	double *needs = calloc(to - from + 1, sizeof(*needs));
+	for (size_t i = from; needs && i < to; i++)
+		needs[i - from] = (double)less(step_high(t, i), step_low(t, i));
+	const double usual = needs ? median_of(needs, to - from) : 0;
+	free(needs);
+	return usual;
+}
+
+/* Steps that need more and more: each quarter of those that were over more than the one before it, and none of these
+ * rises is a mere jump. */
+static void set_step_needs(struct evidence_device *e, const struct step_list *p, const struct step_track *t,
+			   uint64_t ns)
+{
+	double of[STEP_QUARTERS], least = INFINITY, most = 0;
+	const size_t over = steps_until(p, ns) ? steps_until(p, ns) - 1 : 0;
+	if (over < STEP_QUARTERS * LEAST_STEPS)
+		return;
+	for (size_t i = 0; i < STEP_QUARTERS; i++) {
+		of[i] = usual_need(t, i * over / STEP_QUARTERS, (i + 1) * over / STEP_QUARTERS);
+		least = i ? fmin(least, of[i] - of[i - 1]) : least;
+		most = i ? fmax(most, of[i] - of[i - 1]) : most;
+	}
+	if (least < STEP_EVENLY * most || least <= 0)
+		return;
+	e->step_first = (uint64_t)of[0];
+	e->step_latest = (uint64_t)of[STEP_QUARTERS - 1];
+}
+
+uint64_t evidence_step_began(const struct diagnosis *x, uint32_t process, uint64_t ns)
+{
+	const struct step_list *p = timeline_step_list(x->timeline, process);
+	const size_t begun = p && has_sure_steps(p) ? steps_until(p, ns) : 0;
+	return begun ? p->steps[begun - 1].begin_ns : 0;
+}
+
 /* For cohorts to tell how it went. */
 static bool was_long_enough(const struct diagnosis *x, uint32_t process, enum model_kind kind, uint32_t device)
 {
@@ -454,16 +531,24 @@ int evidence_time_device(struct diagnosis *x, struct evidence_device *e, uint32_
 	uint32_t whose = oom ? oom->process : UINT32_MAX;
 	const struct step_list *list = steps_on(x, device, whose, &track);
 	struct place pool = { x, MODEL_POOL, device, whose }, memory = { x, MODEL_DEVICE, device, whose };
-	e->growth_known =
-		list && was_long_enough(x, list->process->id, e->pool.known ? MODEL_POOL : MODEL_DEVICE, device);
+	e->growth_known = list && (was_long_enough(x, list->process->id, MODEL_POOL, device) ||
+				   was_long_enough(x, list->process->id, MODEL_DEVICE, device));
 	if (list && list->source != LOOP_NONE) {
 		e->steps = (unsigned)list->total;
 		e->behind_steps = oom && oom->at.ns > list->steps[list->count - 1].end_ns;
 	}
 	e->most_before =
 		oom && list && has_sure_steps(list) ? highest_before(list, track, oom->at.ns) : EVIDENCE_UNKNOWN;
-	int error =
-		e->growth_known ? add_growth(e->pool.known ? &pool : &memory, &e->growth.items, &e->growth.count) : 0;
+	if (oom && list && has_sure_steps(list))
+		set_step_needs(e, list, track, oom->at.ns);
+	int error = e->growth_known ? add_growth(&pool, &e->growth.items, &e->growth.count) : 0;
+	if (error == 0 && e->growth_known)
+		error = add_growth(&memory, &e->growth.items, &e->growth.count);
+	for (size_t i = 0; i < e->growth.count && list && oom; i++)
+		if (evidence_is_leak(&e->growth.items[i])) {
+			e->graph_nodes = graph_nodes(x, list->process->id);
+			break;
+		}
 	return error < 0 ? error : set_phases(x, e, device, oom);
 }
 

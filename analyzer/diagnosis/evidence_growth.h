@@ -8,6 +8,9 @@
 int evidence_time_device(struct diagnosis *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom);
 int evidence_time_host(struct diagnosis *x);
 
+/* When the step began that ran then. 0: nobody knows, or it was before the first one. */
+uint64_t evidence_step_began(const struct diagnosis *x, uint32_t process, uint64_t ns);
+
 /* evidence_ends.c: which process died because a request of its was refused. */
 void evidence_ends(struct diagnosis *x);
 

@@ -63,6 +63,7 @@ static void add_outcome(struct evidence_replay *r, const struct replay_track *t,
 	struct evidence_setting *s = setting_named(r, c->name);
 	s->fits &= fits;
 	s->spare = o->failure.spare < s->spare ? o->failure.spare : s->spare;
+	s->unused = o->failure.unused > s->unused ? o->failure.unused : s->unused;
 	s->reserved += o->figures.most_reserved;
 }
 

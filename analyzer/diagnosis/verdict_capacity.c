@@ -2,9 +2,10 @@
 
 #include "analyzer/util/output.h"
 
-#define KEPT_BLOCKS  16 /* of one size, made by one line that holds most of what they are for: something keeps them */
-#define KEPT_PART    0.75
-#define LARGER_INPUT 1.5 /* times what any step before needed */
+#define KEPT_BLOCKS       16 /* of one size, by one line that holds most of what they are for: something keeps them */
+#define KEPT_PART         0.75
+#define STEP_NOTABLE_RISE 0.05 /* of the device */
+#define LARGER_INPUT      1.5  /* times what any step before needed */
 
 static bool grows(const struct evidence_device *d)
 {
@@ -19,6 +20,13 @@ static bool is_this_input(const struct evidence_device *d)
 {
 	return evidence_known(d->most_before) && d->most_before && !grows(d) &&
 	       (double)(d->pool.allocated + d->request.bytes) >= LARGER_INPUT * (double)d->most_before;
+}
+
+/* From step to step, by what would have been enough. */
+static bool needs_more(const struct evidence_device *d)
+{
+	return evidence_known(d->step_first) && !grows(d) &&
+	       (double)less(d->step_latest, d->step_first) >= STEP_NOTABLE_RISE * (double)evidence_or(d->total, 0);
 }
 
 char *capacity_advice(const struct evidence_device *d, uint64_t missing)
@@ -48,6 +56,11 @@ char *capacity_advice(const struct evidence_device *d, uint64_t missing)
 			"need at least %s less. It is this input: no step before needed more than %s (%s holds %s now): split it, shorten it, "
 			"or a larger device",
 			BYTES(missing), BYTES(d->most_before), site, BYTES(d->holder.bytes));
+	if (needs_more(d))
+		return output_format(
+			"need at least %s less. Each step needs more than those before, %s at first and %s lately (%s holds %s now): a limit for "
+			"what grows from step to step, or a larger device",
+			BYTES(missing), BYTES(d->step_first), BYTES(d->step_latest), site, BYTES(d->holder.bytes));
 	const struct evidence_growth *passing = evidence_largest(d->growth.items, d->growth.count, OUTLOOK_NEEDS_MORE);
 	if (passing)
 		return output_format(

@@ -14,13 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOTABLE       0.05 /* of the device: less is not a cause, even where it would have been enough */
-#define NOTABLE_HOLES 0.02
-#define PEAK_RATIO    1.15 /* of a phase to the next highest one */
-#define CONTEXTS      0.05
-#define MUCH          0.2 /* more than contexts take, where nobody sampled who has it */
-#define NEARLY_FULL   0.9
-#define SERIOUS       0.3 /* 1 - allocated/reserved */
+#define NOTABLE           0.05 /* of the device: less is not a cause, even where it would have been enough */
+#define NOTABLE_HOLES     0.02
+#define PEAK_RATIO        1.15 /* of a phase to the next highest one */
+#define CONTEXTS          0.05
+#define MUCH              0.2 /* more than contexts take, where nobody sampled who has it */
+#define NEARLY_FULL       0.9
+#define SERIOUS           0.3  /* 1 - allocated/reserved */
+#define GRAPH_NODE_BLOCKS 4    /* at most, that a node of a graph keeps in the mean */
+#define ROOM_GOES_ON      0.08 /* of the device behind the request: runs that were tried without the holes went on */
 
 #define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
 
@@ -198,6 +200,12 @@ static char *why_not_growing(const struct evidence_device *d)
 	return output_format("nothing that one line makes goes on growing");
 }
 
+/* The nodes of a graph are on the heap, and each keeps a few blocks. Not known: it may be. */
+static bool may_be_graph(const struct evidence_device *d, const struct evidence_growth *g)
+{
+	return d->graph_nodes >= (g->block_bytes ? g->bytes / g->block_bytes : 0) / GRAPH_NODE_BLOCKS;
+}
+
 /* Who makes what stays is known; who keeps it, often another line, is not. */
 static void describe_growth(struct verdict *out, const struct evidence_device *d, const struct evidence_growth *g,
 			    unsigned groups, bool keeps_graph)
@@ -205,18 +213,16 @@ static void describe_growth(struct verdict *out, const struct evidence_device *d
 	char *list = g->per_step > 0     ? output_format(", %s more each step", BYTES((uint64_t)g->per_step))
 		     : g->per_second > 0 ? output_format(", %s more each second", BYTES((uint64_t)g->per_second))
 					 : output_format("%s", "");
-	const char *site = g->site ? g->site : "one site";
-	char *others = g->sites > 1 ? output_format(" and %u more site%s at the same pace", g->sites - 1,
-						    g->sites == 2 ? "" : "s")
-				    : NULL;
+	const char *site = g->site ? g->site : "one site", *second = growth_second(g);
+	char *makers = growth_makers(g);
 	char *when = g->fails_step > 0 && !d->request.failed ? forecast_text(g->fails_step, g->fails_low, g->fails_high)
 							     : NULL;
 	char *fails = output_format("%s%s", when ? "; if it goes on, memory ends at step " : "", when ? when : "");
 	char *since = !g->late          ? output_format("since the start")
 		      : g->per_step > 0 ? output_format("since step %.0f", floor(g->since))
 					: output_format("since second %.1f", g->since);
-	out->evidence = output_format("more of %s stays, made by %s%s: %s %s%s, %s%s%s%s", d->name, site,
-				      others ? others : "", BYTES(g->bytes), since ? since : "", list ? list : "",
+	out->evidence = output_format("more of %s stays, made by %s: %s %s%s, %s%s%s%s", d->name,
+				      makers ? makers : "", BYTES(g->bytes), since ? since : "", list ? list : "",
 				      growth_name(g->fit.kind), g->freed_some ? "" : ", nothing of it was ever freed",
 				      groups > 1 ? "; others grow too" : "", fails ? fails : "");
 	out->advice =
@@ -225,11 +231,13 @@ static void describe_growth(struct verdict *out, const struct evidence_device *d
 				  "what %s makes for a backward pass is kept, and the graph with it: detach() what is stored, or take its value (.item()); "
 				  "or run the backward pass of each at once",
 				  site)
-			: output_format(
-				  "find what holds the blocks of %s (a list, a graph through a loss, a hook registered again)",
-				  site);
+		: g->outside_pool
+			? output_format("find what keeps the blocks of %s: nothing gives them back to the driver", site)
+			: output_format("find what holds the blocks of %s%s%s (a list, a cache, %sa hook registered again)",
+					site, second ? ", and those of " : "", second ? second : "",
+					may_be_graph(d, g) ? "a graph through a loss, " : "");
 	free(list);
-	free(others);
+	free(makers);
 	free(since);
 	free(when);
 	free(fails);
@@ -252,8 +260,9 @@ static enum finding left_by_attempts(const struct evidence *e, const struct evid
 		a->count, a->count == 1 ? "" : "s", a->count == 1 ? "was" : "were", BYTES(a->bytes),
 		a->count == 1 ? "that" : "those", a->count == 1 ? "" : "s", a->site ? a->site : "?");
 	out->advice = output_format(
-		"try again only once control leaves the except block, and keep no exception (its text will do): the traceback "
-		"holds what the attempt made");
+		"find what holds what %s made for attempts that failed: the exception, if it is kept or the next attempt runs in its except "
+		"block (its traceback holds all of them; its text will do), or a list of the program's",
+		a->site ? a->site : "it");
 	return holds(out, e, a->bytes, 0.85);
 }
 
@@ -287,11 +296,15 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 	unsigned groups = 0, tensors = 0;
 	LIST_EACH (struct evidence_growth, g, d->growth) {
 		tensors += evidence_is_leak(g) ? g->tensors : 0;
-		if (evidence_is_leak(g) && groups < VERDICT_SITES)
-			out->sites[groups] = g->site;
-		groups += evidence_is_leak(g);
+		if (!evidence_is_leak(g))
+			continue;
+		add_site(out, g->site);
+		add_site(out, growth_second(g));
+		groups++;
 	}
-	describe_growth(out, d, most, groups, tensors > 1 && most->category == CATEGORY_activations);
+	/* what a graph keeps is made by more than one line */
+	describe_growth(out, d, most, groups,
+			tensors > 1 && most->category == CATEGORY_activations && may_be_graph(d, most));
 	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.95 : 0.7);
 }
 
@@ -591,15 +604,31 @@ enum finding device_phase_peak(const struct evidence *e, const struct evidence_d
 
 /* ---- fragmentation ------------------------------------------------------------------------------------- */
 
-/* The setting under which the failed request fits, with most to spare; where nothing failed that which reserves
- * least, if that is less by what is worth the name. NULL = none helps, or nobody knows. */
+/* Nobody knows what the rest of the step needs: room for as much again, and enough to go on with, speaks for it. */
+static bool is_much(const struct evidence_device *d, uint64_t room)
+{
+	return room >= d->request.bytes && (double)room >= ROOM_GOES_ON * (double)evidence_or(d->total, 0);
+}
+
+/* With it the rest of the step fits, too: another request that fails in the same step is no help. */
+static bool lasts(const struct evidence_device *d, const struct evidence_setting *s)
+{
+	const uint64_t room = s->spare + s->unused;
+	if (evidence_known(d->request.rise))
+		return less(d->request.rise, d->request.bytes) <= room;
+	return is_much(d, room);
+}
+
+/* The setting under which the failed request and the rest of its step fit, with most to spare; where nothing failed
+ * that which reserves least, if that is less by what is worth the name. NULL = none helps, or nobody knows. */
 static const struct evidence_setting *best_setting(const struct evidence_device *d)
 {
 	const struct evidence_replay *r = &d->pool.replay;
 	const struct evidence_setting *best = NULL;
 	for (size_t i = 0; r->known && i < r->count; i++) {
 		const struct evidence_setting *s = &r->settings[i];
-		if (!s->fits || (!d->request.failed && less(r->reserved, s->reserved) < notable(d)))
+		if (!s->fits || (d->request.failed && !lasts(d, s)) ||
+		    (!d->request.failed && less(r->reserved, s->reserved) < notable(d)))
 			continue;
 		if (!best || (d->request.failed ? s->spare > best->spare : s->reserved < best->reserved))
 			best = s;
@@ -613,13 +642,24 @@ static char *other_settings(const struct evidence_device *d, const struct eviden
 	char *list = NULL;
 	for (size_t i = 0; i < d->pool.replay.count; i++) {
 		const struct evidence_setting *s = &d->pool.replay.settings[i];
-		if (s == best || !s->fits)
+		if (s == best || !s->fits || !lasts(d, s))
 			continue;
 		char *more = output_format("%s %s (%s)", list ? list : "; so it does with", s->name, BYTES(s->spare));
 		free(list);
 		list = more;
 	}
 	return list;
+}
+
+/* That which grants the request alone, with most to spare; NULL = none. */
+static const struct evidence_setting *brief_setting(const struct evidence_device *d)
+{
+	const struct evidence_setting *best = NULL;
+	for (size_t i = 0; i < d->pool.replay.count; i++) {
+		const struct evidence_setting *s = &d->pool.replay.settings[i];
+		best = s->fits && (!best || s->spare > best->spare) ? s : best;
+	}
+	return best;
 }
 
 /* Against holes, where no setting helps. */
@@ -645,8 +685,13 @@ static char *holes_advice(const struct evidence_device *d, uint64_t bytes)
 	if (best)
 		return output_format("%s: replayed with it the pool reserves %s less at most", best->name,
 				     BYTES(r->reserved - best->reserved));
-	if (r->known && r->count && !r->sizes_unknown) {
-		char *why = output_format("no setting of the allocator helps (%zu replayed)", r->count);
+	const struct evidence_setting *brief = failed ? brief_setting(d) : NULL;
+	if (r->known && r->count && (brief || !r->sizes_unknown)) {
+		char *why =
+			brief ? output_format(
+					"no setting of the allocator helps for long (%zu replayed; with %s this request fits, %s to spare)",
+					r->count, brief->name, BYTES(brief->spare))
+			      : output_format("no setting of the allocator helps (%zu replayed)", r->count);
 		char *text = fewer_holes(d, why ? why : "");
 		free(why);
 		return text;
@@ -718,30 +763,47 @@ static char *pinned_by(const struct evidence_device *d, struct verdict *out)
 			     : NULL;
 }
 
-/* High where the run would have gone on: the rest of the step fits, too, as earlier ones went. In a first step nobody
- * knows that. */
-static double fragmentation_confidence(const struct evidence_device *d)
+/* By which steps need more than the first ones did, where that alone would have been enough; else 0. */
+static uint64_t more_needed(const struct evidence_device *d)
 {
-	if (!evidence_known(d->request.rise))
+	const uint64_t more = evidence_known(d->step_first) ? less(d->step_latest, d->step_first) : 0;
+	return would_do(d, more) ? more : 0;
+}
+
+/* High where the run would have gone on: the rest of the step fits, too, as earlier ones went. In a first step nobody
+ * knows that: there only much room behind the request speaks for it. Nor where each step needs more: a later one fills
+ * the holes. */
+static double fragmentation_confidence(const struct evidence_device *d, const struct balance *b)
+{
+	if (more_needed(d))
 		return 0.4;
+	if (!evidence_known(d->request.rise))
+		return is_much(d, less(b->free + b->unused, d->request.bytes)) ? 0.6 : 0.4;
 	return evidence_known(d->pool.largest_hole) ? 0.95 : 0.75;
 }
 
 static enum finding fragmented(const struct evidence *e, const struct evidence_device *d, const struct balance *b,
 			       struct verdict *out)
 {
-	double confidence = fragmentation_confidence(d);
+	double confidence = fragmentation_confidence(d, b);
 	char *pins = pinned_by(d, out);
+	char *needs =
+		evidence_known(d->step_first)
+			? output_format(
+				  "; each step needs more than those before (%s at first, %s lately): that will fill them, too",
+				  BYTES(d->step_first), BYTES(d->step_latest))
+			: NULL;
 	const uint64_t packed = not_needed_packed(d);
 	out->evidence = output_format(
 		"%s unused in the pool%s and %s free are together enough for %s, but the largest hole is %s; packed without "
-		"holes the pool needs %s less%s%s",
+		"holes the pool needs %s less%s%s%s",
 		BYTES(b->unused), b->unused > pool_unused(d) ? " for all sizes and streams" : "", BYTES(b->free),
 		BYTES(d->request.bytes), evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller",
 		BYTES(packed),
 		evidence_known(d->request.rise) ? "" : "; no earlier step says what would still have been asked for",
-		pins ? pins : "");
+		needs ? needs : "", pins ? pins : "");
 	free(pins);
+	free(needs);
 	out->advice = holes_advice(d, b->unused);
 	return holds(out, e, packed, confidence);
 }
@@ -784,6 +846,12 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 				BYTES(b.unused), BYTES(r->rise)));
 	const struct evidence_growth *passing = evidence_largest(d->growth.items, d->growth.count, OUTLOOK_NEEDS_MORE);
 	const uint64_t grown = growing_bytes(d) + (passing ? passing->bytes : 0);
+	if (b.unused < more_needed(d) / 2)
+		return ruled_out(
+			out,
+			output_format(
+				"%s are unused in the pool, but each step needs more than those before (%s at first, %s lately)",
+				BYTES(b.unused), BYTES(d->step_first), BYTES(d->step_latest)));
 	if (would_do(d, grown) && b.unused < grown / 2)
 		return ruled_out(
 			out, output_format("%s are unused in the pool: what grew (%s) would have filled them soon, too",
@@ -910,10 +978,19 @@ static uint64_t avoidable(const struct evidence_device *d, const struct evidence
 	return sum;
 }
 
+/* What goes on growing there is a leak's. */
+static uint64_t grown_outside(const struct evidence_device *d)
+{
+	uint64_t sum = 0;
+	LIST_EACH (struct evidence_growth, g, d->growth)
+		sum += g->outside_pool && evidence_is_leak(g) ? g->bytes : 0;
+	return sum;
+}
+
 enum finding device_outside_pool(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	const struct evidence_part *most;
-	uint64_t bytes = avoidable(d, &most);
+	const uint64_t all = avoidable(d, &most), grown = grown_outside(d), bytes = less(all, grown);
 	if (d->request.failed && would_do(d, d->unmapped)) {
 		out->evidence =
 			output_format("%s of physical memory were made and are mapped nowhere; without them it fits",
@@ -925,6 +1002,9 @@ enum finding device_outside_pool(const struct evidence *e, const struct evidence
 		return FINDING_NONE;
 	if (!evidence_known(d->own_other))
 		return unknown(out, output_format("memory of ours outside the pool on %s: not known", d->name));
+	if (grown && would_do(d, all) && !would_do(d, bytes))
+		return ruled_out(out, output_format("%s of ours are outside the pool, of which %s grew there: a leak",
+						    BYTES(d->own_other), BYTES(grown)));
 	if (!most || bytes < 2 * notable(d) || !would_do(d, bytes))
 		return ruled_out(out, output_format("%s of ours are outside the pool", BYTES(d->own_other)));
 	out->evidence = output_format("%s of ours lie outside the pool (%s %s); without them it fits", BYTES(bytes),
@@ -989,7 +1069,8 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 		out->evidence = output_format("asked %s, free %s: short by %s with %s unused in the pool",
 					      BYTES(b.need), BYTES(b.free), BYTES(b.most_short), BYTES(b.unused));
 	out->advice = capacity_advice(d, missing);
-	const bool maybe_holes = b.least_short == 0 && d->pool.known && !evidence_known(d->request.rise);
+	const bool maybe_holes =
+		b.least_short == 0 && d->pool.known && (!evidence_known(d->request.rise) || more_needed(d));
 	return holds(out, e, missing,
 		     maybe_holes || (!d->neighbours_known && !is_accounted_for(d)) ? 0.75
 		     : !d->growth_known                                            ? 0.85

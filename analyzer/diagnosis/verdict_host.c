@@ -236,7 +236,8 @@ static const char *memory_of(const struct evidence_growth *g)
 	return g->of ? g->of : "the heap";
 }
 
-static void describe_leak(struct verdict *out, const struct evidence_growth *most, const char *of, uint64_t grown)
+/* `others`: in bytes, what grows besides at another pace. */
+static void describe_leak(struct verdict *out, const struct evidence_growth *most, uint64_t others)
 {
 	char *list = most->per_step > 0 ? output_format("%s more each step", BYTES((uint64_t)most->per_step))
 					: output_format("%s more each second",
@@ -244,15 +245,13 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 	char *whose = most->processes > 1 ? output_format(" of each of %u processes", most->processes)
 		      : most->pid         ? output_format(" of %u", most->pid)
 					  : NULL;
-	const char *site = most->site ? most->site : "one site";
+	const char *site = most->site ? most->site : "one site", *second = growth_second(most);
 	const bool python = strstr(site, ".py:") != NULL;
-	char *others = most->sites > 1 ? output_format(" and %u more site%s at the same pace", most->sites - 1,
-						       most->sites == 2 ? "" : "s")
-				       : NULL;
-	out->evidence =
-		output_format("more of %s%s stays, made by %s%s%s%s: %s, %s, %s", of, whose ? whose : "", site,
-			      most->extension ? " in " : "", most->extension ? most->extension : "",
-			      others ? others : "", BYTES(grown), list ? list : "", growth_name(most->fit.kind));
+	char *makers = growth_makers(most);
+	char *more = others ? output_format("; others grow too (%s)", BYTES(others)) : NULL;
+	out->evidence = output_format("more of %s%s stays, made by %s: %s, %s, %s%s", memory_of(most), whose ? whose : "",
+				      makers ? makers : "", BYTES(most->bytes), list ? list : "",
+				      growth_name(most->fit.kind), more ? more : "");
 	out->advice =
 		most->extension
 			? output_format(
@@ -260,14 +259,16 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 				  most->extension)
 		: most->sites > 1
 			? output_format(
-				  "%s and %u more site%s grow at the same pace: find the one thing that holds their blocks (a list, %s); "
-				  "memtrace leaks shows the stacks",
-				  site, most->sites - 1, most->sites == 2 ? "" : "s",
-				  python ? "a loss kept with its graph" : "a table, a cache")
+				  "find what holds the blocks of %s, and those of %s%s: one thing (%s), or one for each line; memtrace leaks "
+				  "shows the stacks",
+				  site, second ? second : "what grows with it",
+				  most->sites > 2 && second ? " and the rest" : "",
+				  python ? "a list, a loss kept with its graph" : "a table, a cache")
 			: output_format(
 				  "find what holds the blocks of %s (a list, a %s, a cache); memtrace leaks shows the stacks",
 				  site, python ? "dict" : "table");
-	free(others);
+	free(makers);
+	free(more);
 	free(whose);
 	free(list);
 }
@@ -282,9 +283,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 {
 	const struct evidence_host *h = &e->host;
 	const struct evidence_growth *most = NULL;
-	const char *of = NULL;
 	uint64_t grown = 0;
-	unsigned groups = 0;
 	(void)d;
 	if (is_too_short(h))
 		return ruled_out(out,
@@ -294,11 +293,9 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	LIST_EACH (struct evidence_growth, g, h->growth) {
 		if (!evidence_is_leak(g) || !matters(e, g) || kept_with(e, g))
 			continue;
-		if (groups < VERDICT_SITES)
-			out->sites[groups] = g->site;
-		groups++;
+		add_site(out, g->site);
+		add_site(out, growth_second(g));
 		grown += g->bytes;
-		of = !most || !strcmp(of, memory_of(g)) ? memory_of(g) : "memory";
 		most = !most || g->bytes > most->bytes ? g : most;
 	}
 	const struct evidence_growth *open = most ? NULL : evidence_unproven(h->growth.items, h->growth.count);
@@ -314,7 +311,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	}
 	if (!most)
 		return ruled_out(out, why_not_growing(e));
-	describe_leak(out, most, of, grown);
+	describe_leak(out, most, grown - most->bytes);
 	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.65);
 }
 
@@ -346,7 +343,7 @@ static enum finding say_fact(const struct evidence *e, enum outlook how, struct 
 	const struct evidence_growth *g = evidence_largest(e->host.growth.items, e->host.growth.count, how);
 	if (!g || !evidence_is_steady(g) || g->is_copy || !matters(e, g))
 		return FINDING_NONE;
-	describe_leak(out, g, memory_of(g), g->bytes);
+	describe_leak(out, g, 0);
 	return fact(out, e, g);
 }
 

@@ -36,4 +36,40 @@ static inline enum finding fact(struct verdict *out, const struct evidence *e, c
 	return holds(out, e, g->bytes, g->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.7);
 }
 
+/* The line that makes most besides the largest one's of what grows at one pace, where it makes a good part; or NULL. */
+static inline const char *growth_second(const struct evidence_growth *g)
+{
+	return g->second && 10 * g->second_bytes >= g->bytes ? g->second : NULL;
+}
+
+/* "a.py:9 keep", or "a.py:9 keep (3.0 MiB), a.py:12 note (2.0 MiB) and 4 more sites at the same pace": the caller frees
+ * it. */
+static inline char *growth_makers(const struct evidence_growth *g)
+{
+	const char *second = growth_second(g);
+	const unsigned rest = g->sites - (g->sites > 0) - (second != NULL);
+	char *extension = g->extension ? output_format(" in %s", g->extension) : NULL;
+	char *bytes = second ? output_format(" (%s)", BYTES(g->site_bytes)) : NULL;
+	char *next = second ? output_format("%s %s (%s)", rest ? "," : " and", second, BYTES(g->second_bytes)) : NULL;
+	char *more = rest ? output_format(" and %u more site%s", rest, rest == 1 ? "" : "s") : NULL;
+	char *text = output_format("%s%s%s%s%s%s", g->site ? g->site : "one site", extension ? extension : "",
+				   bytes ? bytes : "", next ? next : "", more ? more : "",
+				   g->sites > 1 ? " at the same pace" : "");
+	free(extension);
+	free(bytes);
+	free(next);
+	free(more);
+	return text;
+}
+
+/* Behind those that are there, as far as there is room. */
+static inline void add_site(struct verdict *out, const char *site)
+{
+	for (int i = 0; site && i < VERDICT_SITES; i++)
+		if (!out->sites[i]) {
+			out->sites[i] = site;
+			return;
+		}
+}
+
 #endif

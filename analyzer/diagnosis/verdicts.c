@@ -109,15 +109,26 @@ static int ask(struct verdicts *v, const struct evidence *e, const struct eviden
 	return error;
 }
 
+/* A request of a device's was refused and not caught, and nothing was refused or killed on the host. */
+static bool died_of_device(const struct evidence *e)
+{
+	bool died = false;
+	for (size_t i = 0; i < e->devices.count; i++)
+		died |= e->devices.items[i].request.failed && e->devices.items[i].request.outcome == FAILURE_FATAL;
+	return died && !e->host.killed && !verdicts_died(e);
+}
+
 static bool is_doubtful(const struct verdict *v)
 {
 	return verdict_certainty(v->confidence) == CERTAINTY_LOW;
 }
 
-/* What is doubtful comes last, then bytes count. */
+/* A device's failure is not explained by the host. What is doubtful comes last, then bytes count. */
 static int by_rank(const void *a, const void *b)
 {
 	const struct verdict *x = a, *y = b;
+	if (x->beside != y->beside)
+		return x->beside ? 1 : -1;
 	if (is_doubtful(x) != is_doubtful(y))
 		return is_doubtful(x) ? 1 : -1;
 	if (x->bytes != y->bytes)
@@ -160,6 +171,8 @@ int verdicts_find(struct verdicts *v, const struct evidence *e)
 		verdicts_fini(v);
 		return error;
 	}
+	for (size_t i = 0; i < v->held_count; i++)
+		v->held[i].beside = !v->held[i].device && died_of_device(e);
 	if (v->held_count)
 		qsort(v->held, v->held_count, sizeof(*v->held), by_rank);
 	v->status = status_of(v, e);

@@ -49,6 +49,7 @@ struct verdict {
 	char *evidence;                       /* a sentence; of a FINDING_UNKNOWN what is missing */
 	char *advice;                         /* or NULL */
 	const char *sites[VERDICT_SITES];     /* borrowed from the evidence; NULL at the end if fewer */
+	bool beside;                          /* of the host, where the program died of a device's memory */
 };
 
 /* The rules are ready for other orders: each looks at nothing but the evidence. `out` is zero but for kind and device.

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { SHAPE_POINTS = 64, SHAPE_LATEST = 16 };
+enum { SHAPE_POINTS = 64, SHAPE_LATEST = 16, SHAPE_FEW = 2 /* blocks more or less, now and then */ };
 
 #define SHAPE_LEAST_RISE 0.02 /* of a step's whole rise: with less behind it nothing can be said of its scale */
 
@@ -107,6 +107,18 @@ static double rise_as_in(const struct shape *p, const struct shape *now, uint64_
 	return size > 0 && size >= SHAPE_LEAST_RISE * above(top, p->begin) ? rise * (double)request / size : rise;
 }
 
+/* All of the latest steps made about as many blocks as this one has: nothing more was asked for behind them. */
+static bool is_at_its_end(const struct step_shapes *s, const struct shape *now)
+{
+	uint32_t least = UINT32_MAX, most = 0;
+	for (unsigned i = 0; i < SHAPE_LATEST && i < s->steps; i++) {
+		least = s->latest[i].count < least ? s->latest[i].count : least;
+		most = s->latest[i].count > most ? s->latest[i].count : most;
+	}
+	return s->open && s->steps >= SHAPE_LATEST && now->count && most - least <= SHAPE_FEW &&
+	       now->count <= most + SHAPE_FEW;
+}
+
 /* Of the steps that were longer than this one is. */
 static uint64_t usual_rise(const struct step_shapes *s, const struct shape *now, uint64_t live, uint64_t request)
 {
@@ -121,6 +133,7 @@ static uint64_t usual_rise(const struct step_shapes *s, const struct shape *now,
 uint64_t step_shapes_rise(const struct step_shapes *s, uint64_t live, uint64_t request, bool next)
 {
 	uint64_t rise = usual_rise(s, &s->now, live, request);
-	return rise == STEP_SHAPE_UNKNOWN && next ? usual_rise(s, &(struct shape){ .begin = live }, live, request)
-						  : rise;
+	if (rise == STEP_SHAPE_UNKNOWN && next)
+		return usual_rise(s, &(struct shape){ .begin = live }, live, request);
+	return rise == STEP_SHAPE_UNKNOWN && is_at_its_end(s, &s->now) ? request : rise;
 }

@@ -26,6 +26,9 @@ struct book {
 	uint64_t index; /* of the step that is open, or window */
 	bool started, open, recording, step_ended;
 	bool left; /* the pool's latest block was made by a site outside of the loop */
+	/* of each site that made a block of the pool's without a role: number of the step, from 1 on; 0 = none */
+	uint64_t *seen;
+	size_t seen_count, seen_room;
 	/* the latest block of the loop's thread that has a Python stack was made by a site with ROLE_STEP */
 	bool entered;
 	uint64_t moving; /* bytes of the block that realloc is at: freed, and there again with the next change */
@@ -66,6 +69,7 @@ static void book_free(struct book *b)
 	}
 	free(b->tracks);
 	free(b->list.steps);
+	free(b->seen);
 	free(b);
 }
 
@@ -345,12 +349,24 @@ static void keep_step(struct book *b)
 	b->recording = false;
 }
 
+/* What a site makes now and then is the loop's once another step has begun behind it. Without memory it is not. */
+static bool is_outside(struct book *b, uint32_t site)
+{
+	if (site == UINT32_MAX || !b->started ||
+	    (site >= b->seen_count && vec_extend(b->seen, b->seen_count, b->seen_room, site + 1ul)))
+		return true;
+	const uint64_t before = b->seen[site];
+	if (!before || !b->recording)
+		b->seen[site] = b->index + 1;
+	return !before || before > b->index;
+}
+
 static void by_roles(struct book *b, const struct model_change *c)
 {
 	uint8_t role = c->site < b->loop->role_count ? b->loop->roles[c->site] : 0;
 	const bool there = b->entered;
 	if (c->kind == MODEL_POOL && c->bytes > 0)
-		b->left = !role;
+		b->left = !role && is_outside(b, c->site);
 	if (c->node2 && c->thread == b->loop->thread && c->bytes > 0 && c->blocks > 0 && c->site != UINT32_MAX)
 		b->entered = role & ROLE_STEP;
 	if (!role || c->thread != b->loop->thread || c->bytes <= 0)

@@ -62,19 +62,20 @@ def table(result):
 
 
 def untold(seeds=SEEDS):
-    """Of first requests, whose rest nothing tells: by truth, how many there are, and how many have capacity first and name holes in doubt."""
+    """Of first requests, whose rest nothing tells: by truth, how many there are, how many have capacity first, and how many name holes."""
     found = {}
     for *_, truth, _, report in (case for case in battery.battery(seeds, battery.cases.UNTOLD) if case[2]):
         kinds = [(v["kind"], v["certainty"]) for v in report["verdicts"]]
         count, first, named = found.get(min(truth), (0, 0, 0))
-        found[min(truth)] = count + 1, first + (kinds[0][0] == "capacity"), named + (("fragmentation", "low") in kinds)
+        found[min(truth)] = count + 1, first + (kinds[0][0] == "capacity"), named + any(k == ("fragmentation", "medium" if i == 0 else "low") for i, k in enumerate(kinds))
     return found
 
 
 def case_first_requests():
-    """Nothing says what they would have gone on to: capacity comes first, and where holes would have done, they are named."""
+    """Nothing says what they would have gone on to: capacity comes first unless as much again would fit, and where holes would have done, they
+    are named."""
     for truth, (count, first, named) in untold().items():
-        mt.equal(first, count, "of %s, capacity first" % truth)
+        mt.check(truth != "capacity" or first == count, "of %s, capacity first %d of %d times" % (truth, first, count))
         mt.check(truth != "fragmentation" or named == count, "fragmentation is named %d of %d times" % (named, count))
 
 
@@ -82,7 +83,7 @@ def first_requests(found):
     """The sentence in the documentation."""
     (holes, _, named), (full, _, doubted) = found["fragmentation"], found["capacity"]
     return ("\nOf first requests, whose rest nothing tells (`fragmentation_first`), %d would have gone on under a perfect packing, and %d not. Capacity "
-            "comes first for %d of the %d, and fragmentation is named with low certainty for %d of the %d, and for %d of the %d.\n"
+            "comes first for %d of the %d, and fragmentation is named, with medium certainty at most, for %d of the %d, and for %d of the %d.\n"
             % (holes, full, sum(f[1] for f in found.values()), holes + full, named, holes, doubted, full))
 
 

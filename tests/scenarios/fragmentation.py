@@ -17,7 +17,7 @@ def main():
     del warm_up
     kept = serve(SEGMENTS * GIB // PIECE)
     before = pool()
-    tell(verdict="capacity", unused_bytes=before["reserved_bytes"] - before["allocated_bytes"],
+    tell(verdict="fragmentation", unused_bytes=before["reserved_bytes"] - before["allocated_bytes"],
          fragmentation=1 - before["allocated_bytes"] / before["reserved_bytes"])
     with failing(512 * MIB):
         kept.append(bytes_of(512 * MIB))

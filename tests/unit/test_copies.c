@@ -139,6 +139,16 @@ TEST(the_last_one_may_be_cut_off)
 	CHECK_EQ(copies_period(other, 35, 0, true), 0); /* five blocks are a coincidence */
 }
 
+/* Of what a pool leaves unsplit a block of hardly more than a MiB may have one more: it is at the same place all the
+ * same. The period is the state, and no such block makes all states but the last one a copy. */
+TEST(a_period_of_blocks_that_were_not_split)
+{
+	uint64_t states[200];
+	for (size_t i = 0; i < 200; i++)
+		states[i] = (i % 30 == 0 && i % 4 == 2 ? 2000 : 1100 + 300 * (i % 30)) * KIB;
+	CHECK_EQ(copies_period(states, 200, 0, true), 30);
+}
+
 /* Five blocks are enough where they are large, and a pool did not split some of them. */
 TEST(a_few_large_blocks_again_and_again)
 {

@@ -45,6 +45,26 @@ TEST(a_step_like_the_others)
 	step_shapes_free(shapes);
 }
 
+/* Sixteen steps of as many blocks, one more or less: behind so many nothing but the request was asked for. Where steps
+ * differ nobody knows. */
+TEST(a_step_that_is_over)
+{
+	shapes = step_shapes_new();
+	for (int i = 0; i < 16; i++)
+		step_of(20 + (i == 7), 100);
+	begin_as(21, 300);
+	CHECK_EQ(step_shapes_rise(shapes, live, 70, false), 70);
+	begin_as(24, 100);
+	CHECK_EQ(step_shapes_rise(shapes, live, 70, false), STEP_SHAPE_UNKNOWN);
+	step_shapes_free(shapes);
+	shapes = step_shapes_new();
+	for (int i = 0; i < 16; i++)
+		step_of(18 + i % 3, 100);
+	begin_as(20, 100);
+	CHECK_EQ(step_shapes_rise(shapes, live, 70, false), STEP_SHAPE_UNKNOWN);
+	step_shapes_free(shapes);
+}
+
 /* Three times the length: what is still to come is three times as much. */
 TEST(a_longer_input)
 {

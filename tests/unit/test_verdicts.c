@@ -286,15 +286,29 @@ TEST(holes_in_a_first_step)
 	CHECK(found.held[0].kind == VERDICT_CAPACITY && found.held[1].kind == VERDICT_FRAGMENTATION);
 	CHECK(verdict_certainty(found.held[1].confidence) == CERTAINTY_LOW);
 	CHECK(says(found.held[1].evidence, "no earlier step says what would still have been asked for"));
-	begin(60, 4, 1, 35, 54); /* however much is unused */
+	CHECK(verdict_certainty(found.held[0].confidence) == CERTAINTY_MEDIUM); /* it may be the holes */
+	begin(60, 4, 1, 46.3, 54); /* 4.7 GiB would be left behind it, 8 % of the device are 4.8 */
+	device.request.rise = EVIDENCE_UNKNOWN;
+	judge();
+	CHECK(found.held_count == 2 && found.held[0].kind == VERDICT_CAPACITY);
+}
+
+/* Enough would be left to go on with, as far as anybody knows. */
+TEST(large_holes_in_a_first_step)
+{
+	begin(60, 4, 1, 35, 54);
 	device.pool.largest_hole = G(2);
 	device.request.rise = EVIDENCE_UNKNOWN;
 	judge();
-	CHECK_EQ((int)found.held_count, 2);
-	CHECK(found.held[0].kind == VERDICT_CAPACITY && found.held[1].kind == VERDICT_FRAGMENTATION);
-	CHECK_EQ(found.held[1].bytes, G(19));
-	CHECK(verdict_certainty(found.held[0].confidence) == CERTAINTY_MEDIUM); /* it may be the holes */
-	CHECK(verdict_certainty(found.held[1].confidence) == CERTAINTY_LOW);
+	CHECK_EQ((int)found.held_count, 1);
+	CHECK(found.held[0].kind == VERDICT_FRAGMENTATION);
+	CHECK_EQ(found.held[0].bytes, G(19));
+	CHECK(verdict_certainty(found.held[0].confidence) == CERTAINTY_MEDIUM);
+	CHECK(says(found.held[0].evidence, "no earlier step says what would still have been asked for"));
+	begin(60, 4, 1, 46.1, 54);
+	device.request.rise = EVIDENCE_UNKNOWN;
+	judge();
+	CHECK(found.held_count == 1 && found.held[0].kind == VERDICT_FRAGMENTATION);
 }
 
 TEST(who_pins_is_named)
@@ -420,8 +434,115 @@ TEST(holes_of_a_full_device_are_fragmentation)
 static void setting(size_t i, const char *name, bool fits, double spare, double reserved)
 {
 	device.pool.replay.known = true;
-	device.pool.replay.settings[i] = (struct evidence_setting){ name, fits, G(spare), G(reserved) };
+	device.pool.replay.settings[i] = (struct evidence_setting){ name, fits, G(spare), G(reserved), 0 };
 	device.pool.replay.count = i + 1;
+}
+
+/* It would fail in the same step again. */
+TEST(a_setting_that_grants_one_request_is_no_help)
+{
+	begin(24, 2, 0.5, 17, 20);
+	device.request.rise = G(3.4);
+	setting(0, "expandable_segments:True", true, 1.4, 20);
+	judge();
+	CHECK(says(held(VERDICT_FRAGMENTATION)->advice,
+		   "expandable_segments:True: replayed with it this request fits"));
+	setting(0, "expandable_segments:True", true, 1.3, 20);
+	judge();
+	CHECK(says(
+		held(VERDICT_FRAGMENTATION)->advice,
+		"no setting of the allocator helps for long (1 replayed; with expandable_segments:True this request fits, "
+		"1.30 GiB to spare)"));
+	device.pool.replay.settings[0].unused = G(0.1);
+	judge();
+	CHECK(says(held(VERDICT_FRAGMENTATION)->advice,
+		   "expandable_segments:True: replayed with it this request fits"));
+	device.request.rise = EVIDENCE_UNKNOWN; /* as much again will do */
+	device.pool.replay.settings[0].spare = G(1.91);
+	judge();
+	CHECK(says(held(VERDICT_FRAGMENTATION)->advice, "with it this request fits, 1.91 GiB to spare"));
+	device.pool.replay.settings[0].spare = G(1.89);
+	judge();
+	CHECK(says(held(VERDICT_FRAGMENTATION)->advice, "for long"));
+}
+
+/* Each needs more than those before: holes would have been filled soon, if that is twice as much as they are. */
+TEST(steps_that_need_more_and_more)
+{
+	begin(24, 2, 0.5, 20, 22);
+	device.step_first = G(15);
+	device.step_latest = G(19.1);
+	judge();
+	CHECK(only(VERDICT_CAPACITY) && out(VERDICT_FRAGMENTATION));
+	CHECK(says(held(VERDICT_CAPACITY)->advice,
+		   "Each step needs more than those before, 15.00 GiB at first and 19.10 GiB lately"));
+	device.step_latest = G(18.9); /* later, but they would */
+	judge();
+	CHECK(found.held_count == 2 && found.held[0].kind == VERDICT_CAPACITY &&
+	      found.held[1].kind == VERDICT_FRAGMENTATION);
+	CHECK(verdict_certainty(found.held[0].confidence) == CERTAINTY_MEDIUM &&
+	      verdict_certainty(found.held[1].confidence) == CERTAINTY_LOW);
+	device.step_latest = G(16.1); /* less than a twentieth of the device is no cause */
+	judge();
+	CHECK(only(VERDICT_FRAGMENTATION));
+	CHECK(says(held(VERDICT_FRAGMENTATION)->evidence,
+		   "each step needs more than those before (15.00 GiB at first, 16.10 GiB lately)"));
+}
+
+/* What leaks beside the pool is one cause, and no second one; what does not grow there still is. */
+TEST(a_leak_outside_of_the_pool)
+{
+	begin(24, 2, 0.5, 12, 12);
+	device.own_other = G(11.5);
+	parts[0] = (struct evidence_part){ "the program", G(11.2), false };
+	device.parts.items = parts;
+	device.parts.count = 1;
+	judge();
+	CHECK(only(VERDICT_OUTSIDE_POOL));
+	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 10);
+	growths[0].outside_pool = true;
+	judge();
+	CHECK(only(VERDICT_LEAK) && out(VERDICT_OUTSIDE_POOL));
+	CHECK(says(held(VERDICT_LEAK)->advice, "nothing gives them back to the driver"));
+	growths[0].outside_pool = false;
+	judge();
+	CHECK(held(VERDICT_LEAK) && held(VERDICT_OUTSIDE_POOL));
+}
+
+/* A graph has nodes on the heap, about one for a few blocks. */
+TEST(a_graph_that_is_none)
+{
+	begin(24, 2, 0.5, 22, 23);
+	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 10);
+	growths[0].category = CATEGORY_activations;
+	growths[0].tensors = 3;
+	growths[0].block_bytes = G(0.1);
+	judge();
+	CHECK(says(held(VERDICT_LEAK)->advice, "detach()")); /* nobody knows */
+	device.graph_nodes = 25;
+	judge();
+	CHECK(says(held(VERDICT_LEAK)->advice, "detach()"));
+	device.graph_nodes = 24;
+	judge();
+	CHECK(!strstr(held(VERDICT_LEAK)->advice, "detach()") && !strstr(held(VERDICT_LEAK)->advice, "graph"));
+}
+
+/* What the host's allocators keep explains no failure of a device, however much it is; of one that was caught nobody
+ * died. */
+TEST(the_host_stands_behind_a_device_that_failed)
+{
+	begin(24, 2, 0.5, 23, 23);
+	evidence.host.sampled = true;
+	evidence.host.memory = G(32);
+	evidence.host.rss_anon = G(20);
+	evidence.host.live = G(1);
+	evidence.host.kept = G(19);
+	judge();
+	CHECK(found.held_count == 2 && found.held[0].kind == VERDICT_CAPACITY &&
+	      found.held[1].kind == VERDICT_RETAINED);
+	device.request.outcome = FAILURE_CAUGHT;
+	judge();
+	CHECK(found.held_count == 2 && found.held[0].kind == VERDICT_RETAINED);
 }
 
 TEST(advice_is_what_the_replay_says)

@@ -894,6 +894,7 @@ static int take_in(struct track *t, size_t i, const struct cuda_pool_request *re
 		o->failure.reached = true;
 		o->failure.granted = *block;
 		o->failure.spare = s->card.room - s->card.used;
+		o->failure.unused = less(cuda_pool_figures(s->pool)->reserved, cuda_pool_figures(s->pool)->used);
 	}
 	if (*block && refused) {
 		o->granted = *at;

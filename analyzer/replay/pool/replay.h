@@ -55,6 +55,7 @@ struct replay_outcome {
 		bool reached;    /* the failed request is the pool's, and all before it were granted */
 		bool granted;    /* it would have been granted too */
 		uint64_t spare;  /* what the device had left after it */
+		uint64_t unused; /* ... and the pool, in holes and cache */
 		uint64_t cached; /* what empty_cache() would have given back to the driver before it */
 	} failure;
 };

@@ -489,7 +489,7 @@ static unsigned print_growing(const struct owner_finding **list, size_t count)
 	if (count > MOST_GROWING || in_step) {
 		print("  %zu sites grow", count);
 		if (in_step)
-			print(", %zu of them at the same pace: one cause", in_step + 1);
+			print(", %zu of them at the same pace", in_step + 1);
 		print("\n");
 		lines++;
 	}
