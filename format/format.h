@@ -522,7 +522,8 @@ struct mt_ext_device {
 #define MT_YOUNG_MAGIC  "MTYOUN1\n"
 #define MT_YOUNG_TABLE  4096u  /* offset of the table */
 #define MT_YOUNG_BLOCKS 16384u /* two of each set */
-#define MT_YOUNG_SUMS   1022u
+#define MT_YOUNG_SUMS   4094u
+#define MT_YOUNG_PLACES 8192u
 #define MT_YOUNG_LIMIT  1024u /* bytes: smaller blocks are young */
 #define MT_YOUNG_AREAS  4096u
 
@@ -576,7 +577,8 @@ struct mt_young_area {
 	uint32_t sum;
 	uint32_t count, temporary;
 	uint64_t bytes;
-	struct mt_young_sum sums[MT_YOUNG_SUMS];
+	struct mt_young_sum sums[MT_YOUNG_SUMS]; /* from the first on, in the order in which they began */
+	uint16_t places[MT_YOUNG_PLACES];        /* by a hash: of `sums`, and 1; the process's alone */
 };
 
 /* ---- blocks: PID-N.trace ------------------------------------------------------------------------------- */
@@ -645,7 +647,7 @@ _Static_assert(sizeof(struct mt_record) == 16, "record header");
 _Static_assert(sizeof(struct mt_symbol_file) == 32, "symbols header");
 _Static_assert(sizeof(struct mt_node) == 16, "node");
 _Static_assert(sizeof(struct mt_young_block) == 32, "young block");
-_Static_assert(sizeof(struct mt_young_area) == 32768, "whole pages");
+_Static_assert(sizeof(struct mt_young_area) == 147456, "whole pages");
 _Static_assert(sizeof(struct mt_chunk) == 64, "chunk header is two slots");
 _Static_assert(sizeof(struct mt_event) == 32, "slot");
 _Static_assert(sizeof(struct mt_ext_map) == 32, "slot");

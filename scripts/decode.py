@@ -71,7 +71,7 @@ YOUNG = Layout("8s magic, I version, I blocks, I areas, I reserved")
 YOUNG_BLOCK = Layout("Q addr, Q ticks, I node, I node2, H size, H hook, H area, H reserved")
 YOUNG_AREA = Layout("I ring, I thread, I leaves, I told, Q position, Q since, Q latest, I frees, I sum, I count, I temporary, Q bytes")
 YOUNG_SUM = Layout("I node, I node2, I thread, H hook, H size, I count, I temporary, Q bytes")
-YOUNG_TABLE, YOUNG_AREA_BYTES, YOUNG_SUMS = 4096, 32768, 1022
+YOUNG_TABLE, YOUNG_AREA_BYTES, YOUNG_SUMS = 4096, 147456, 4094
 YOUNG_TAKEN, YOUNG_LEAVES, YOUNG_FREED = 1, 2, 4
 
 INFO_STATES, INFO_LOG = 4096, 0x20000

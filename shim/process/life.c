@@ -70,6 +70,7 @@ static uint32_t entering; /* pid of the process in which a thread is in enter() 
 static void take_tables(struct mt_tables *t)
 {
 	mt_ring_tables(t);
+	mt_young_tables(t);
 	mt_stack_tables(t);
 	mt_ehframe_tables(t);
 	mt_modules_tables(t);

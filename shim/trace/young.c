@@ -8,11 +8,11 @@
 #include "shim/base/lock.h"
 #include "shim/base/quiet.h"
 #include "shim/base/state.h"
+#include "shim/base/tables.h"
 #include "shim/trace/ring.h"
 
 #define TABLE_BYTES  (MT_YOUNG_TABLE + MT_YOUNG_BLOCKS * sizeof(struct mt_young_block))
 #define SETS         (MT_YOUNG_BLOCKS / 2)
-#define SUM_SETS     (MT_YOUNG_SUMS / 2)
 #define BUSY_SLOTS   1024u /* a thread that has written so many is worth an area, and its process a table */
 #define BYTES_STEP   16384
 #define IDLE_WINDOWS 8u /* of blocks that are older the thread is taken to be idle: others write their events */
@@ -20,8 +20,13 @@
 
 struct mt_young_block *mt_young_table;
 static struct mt_young_head *head;
-static struct mt_young_area *areas[MT_YOUNG_AREAS]; /* set once, before anything in the table names them */
-static uint32_t forks;                              /* under way: nothing is put into the table */
+static struct mt_young_area **areas; /* each is set once, before anything in the table names it */
+static uint32_t forks;               /* under way: nothing is put into the table */
+
+void mt_young_tables(struct mt_tables *t)
+{
+	areas = mt_tables_take(t, MT_YOUNG_AREAS * sizeof(*areas));
+}
 
 static uint64_t window_ticks(void)
 {
@@ -45,6 +50,14 @@ static inline uint64_t state_of(const struct mt_young_block *b)
 /* Of an entry that may be another's at any moment: what comes of it holds only if a change of `addr` succeeds. */
 #define LOOK(field)       __atomic_load_n(&(field), __ATOMIC_RELAXED)
 #define SET(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
+
+/* Fields that are read and written together. */
+typedef uint64_t __attribute__((may_alias)) word;
+#define STACK(b) (*(word *)&(b)->node)   /* node, node2 */
+#define KIND(b)  (*(word *)&(b)->size)   /* of a block: size, hook, area */
+#define WHAT(s)  (*(word *)&(s)->thread) /* of a sum: thread, hook, size */
+#define TIMES(s) (*(word *)&(s)->count)  /* of a sum, of an area: count, temporary */
+#define FREES(a) (*(word *)&(a)->frees)  /* frees, sum */
 
 static inline int change(struct mt_young_block *b, uint64_t from, uint64_t to)
 {
@@ -147,11 +160,6 @@ static inline void count_bytes(struct mt_ring *ring, int64_t bytes)
 	}
 }
 
-static inline int is_own(const struct mt_ring *ring, const struct mt_young_block *b)
-{
-	return LOOK(b->area) == ring->young.index;
-}
-
 static void write_sum(struct mt_ring *ring, const struct mt_young_sum *s, uint64_t ticks)
 {
 	struct mt_event e[2] = { { .ticks = ticks,
@@ -191,55 +199,54 @@ static int tell_sum(struct mt_ring *ring, uint32_t i, uint64_t ticks)
 	return 1;
 }
 
-static uint16_t class_of(uint16_t size)
+/* All of them: then there is room for others. */
+static __attribute__((noinline)) void tell_sums(struct mt_ring *ring, uint64_t ticks)
 {
-	return mt_config.stacks == MT_STACKS_SAMPLE || !size ? size : (uint16_t)(1u << (31 - __builtin_clz(size)));
+	struct mt_young_area *a = ring->young.area;
+
+	for (uint32_t i = 0; i < ring->young.sums; i++)
+		if (a->sums[i].count && !tell_sum(ring, i, ticks))
+			return;
+	a->since = ticks;
+	ring->young.sums = 0;
+	memset(a->places, 0, sizeof(a->places));
 }
 
-static inline int is_same(const struct mt_young_sum *s, const struct mt_young_sum *key)
+static inline uint32_t class_of(uint32_t size)
 {
-	return s->count && s->node == key->node && s->node2 == key->node2 && s->thread == key->thread &&
-	       s->hook == key->hook && s->size == key->size;
+	return mt_config.stacks == MT_STACKS_SAMPLE || !size ? size : 1u << (31 - __builtin_clz(size));
 }
 
-static struct mt_young_sum *begin_sum(struct mt_young_sum *s, const struct mt_young_sum *key)
+/* What the blocks of a sum have in common. */
+struct key {
+	uint64_t stack, what;
+};
+
+/* Where the key's sum is, or begins: behind those that began before it, so that they are told in the order in which
+ * their stacks were first there. NULL if all places are taken and can't be told. */
+static inline struct mt_young_sum *place_of(struct mt_ring *ring, struct key key)
 {
-	*s = (struct mt_young_sum){ key->node, key->node2, key->thread, key->hook, key->size, 0, 0, 0 };
+	struct mt_young_area *a = ring->young.area;
+	uint64_t hash = (key.stack ^ (key.what >> 48 | key.what << 32)) * 0x9E3779B97F4A7C15ull;
+	uint32_t i = (uint32_t)(hash >> 32) % MT_YOUNG_PLACES;
+
+	for (; a->places[i]; i = (i + 1) % MT_YOUNG_PLACES) {
+		struct mt_young_sum *s = &a->sums[a->places[i] - 1];
+		if (STACK(s) == key.stack && WHAT(s) == key.what)
+			return s;
+	}
+	if (__builtin_expect(ring->young.sums == MT_YOUNG_SUMS, 0)) {
+		tell_sums(ring, mt_ticks());
+		if (ring->young.sums)
+			return NULL;
+		i = (uint32_t)(hash >> 32) % MT_YOUNG_PLACES;
+	}
+	struct mt_young_sum *s = &a->sums[ring->young.sums];
+	STACK(s) = key.stack;
+	WHAT(s) = key.what;
+	TIMES(s) = s->bytes = 0;
+	a->places[i] = (uint16_t)++ring->young.sums;
 	return s;
-}
-
-/* Where the key's sum is, or begins, for which another one may have to be told. NULL if it can't be. */
-static struct mt_young_sum *place_of(struct mt_ring *ring, const struct mt_young_sum *key)
-{
-	struct mt_young_sum *sums = ring->young.area->sums;
-	uint32_t hash = (key->node * 0x9E3779B1u ^ key->node2 * 0x85EBCA6Bu ^ key->size * 0xC2B2AE35u ^
-			 key->thread * 0x27D4EB2Fu);
-	uint32_t i = 2 * (uint32_t)((uint64_t)hash * SUM_SETS >> 32);
-
-	if (is_same(&sums[i], key))
-		return &sums[i];
-	if (is_same(&sums[i + 1], key))
-		return &sums[i + 1];
-	if (!sums[i].count)
-		return begin_sum(&sums[i], key);
-	if (!sums[i + 1].count)
-		return begin_sum(&sums[i + 1], key);
-	i += sums[i + 1].count < sums[i].count;
-	return tell_sum(ring, i, mt_ticks()) ? begin_sum(&sums[i], key) : NULL;
-}
-
-static void fill_key(struct mt_young_sum *key, const struct mt_young_block *b, uint32_t temporary)
-{
-	uint16_t size = LOOK(b->size);
-
-	*key = (struct mt_young_sum){ .node = LOOK(b->node),
-				      .node2 = LOOK(b->node2),
-				      .thread = LOOK(areas[LOOK(b->area)]->thread),
-				      .hook = LOOK(b->hook),
-				      .size = class_of(size),
-				      .count = 1,
-				      .temporary = temporary,
-				      .bytes = size };
 }
 
 /* The sum becomes what the area says that it is with the freed block, whose entry is empty then. Until that it may be
@@ -249,45 +256,55 @@ static inline void finish_free(struct mt_young_area *a, struct mt_young_block *b
 	struct mt_young_sum *s = &a->sums[a->sum];
 
 	s->bytes = a->bytes;
-	s->temporary = a->temporary;
-	s->count = a->count;
+	TIMES(s) = TIMES(a);
 	order();
 	__atomic_store_n(&b->addr, 0, __ATOMIC_RELEASE);
 	order();
 	a->frees = 0;
 }
 
+/* Without a sum: of a borrowed ring, or where there is no room on the disk. */
+static __attribute__((noinline)) int add_alone(struct mt_ring *ring, struct mt_young_block *b, uint64_t state,
+					       struct key key, uint32_t size, uint32_t temporary)
+{
+	struct mt_young_sum sum = { .count = 1, .temporary = temporary, .bytes = size };
+
+	if (!(state & MT_YOUNG_FREED) && !change(b, state, state | MT_YOUNG_FREED))
+		return 0;
+	STACK(&sum) = key.stack;
+	WHAT(&sum) = key.what;
+	write_sum(ring, &sum, mt_ticks());
+	__atomic_store_n(&b->addr, 0, __ATOMIC_RELEASE);
+	return 1;
+}
+
 /* An entry goes from `state` to FREED and then to its sum; 0 if it is in that state no more. */
-static inline int add_up(struct mt_ring *ring, struct mt_young_block *b, uint64_t state, uint32_t temporary)
+static inline __attribute__((always_inline)) int add_up(struct mt_ring *ring, struct mt_young_block *b, uint64_t state,
+							uint32_t temporary)
 {
 	struct mt_young_area *a = ring->young.area;
-	uint64_t freed = state | MT_YOUNG_FREED;
-	struct mt_young_sum key, *s;
-	int own = is_own(ring, b);
+	uint64_t kind = LOOK(KIND(b));
+	uint32_t size = kind & 0xffff;
+	struct key key = { LOOK(STACK(b)), LOOK(areas[kind >> 32 & 0xffff]->thread) | (kind & 0xffff0000u) << 16 |
+						   (uint64_t)class_of(size) << 48 };
+	struct mt_young_sum *s = a ? place_of(ring, key) : NULL;
 
-	fill_key(&key, b, temporary);
-	s = a ? place_of(ring, &key) : NULL;
-	if (!s) { /* a borrowed ring, or no room on the disk */
-		if (state != freed && !change(b, state, freed))
+	if (__builtin_expect(!s, 0)) {
+		if (!add_alone(ring, b, state, key, size, temporary))
 			return 0;
-		write_sum(ring, &key, mt_ticks());
-		__atomic_store_n(&b->addr, 0, __ATOMIC_RELEASE);
 	} else {
-		a->sum = (uint32_t)(s - a->sums);
-		a->count = s->count + 1;
-		a->temporary = s->temporary + temporary;
-		a->bytes = s->bytes + key.bytes;
+		TIMES(a) = TIMES(s) + (1 | (uint64_t)temporary << 32);
+		a->bytes = s->bytes + size;
 		order();
-		a->frees = (uint32_t)(b - mt_young_table) + 1;
+		FREES(a) = (uint32_t)(b - mt_young_table + 1) | (uint64_t)(s - a->sums) << 32;
 		order();
-		if (state != freed && !change(b, state, freed)) {
+		if (!(state & MT_YOUNG_FREED) && !change(b, state, state | MT_YOUNG_FREED)) {
 			a->frees = 0;
 			return 0;
 		}
 		finish_free(a, b);
 	}
-	ring->young.put -= own && ring->young.put;
-	count_bytes(ring, -(int64_t)key.bytes);
+	count_bytes(ring, -(int64_t)size);
 	return 1;
 }
 
@@ -349,17 +366,21 @@ struct area_set {
 	uint64_t bits[MT_YOUNG_AREAS / 64];
 };
 
-/* Blocks of one area from before `before`. */
-static void expel_area(struct mt_ring *ring, uint32_t area, uint64_t before, uint64_t now)
+/* Blocks of one area from before `before`. Nonzero if others of it are left. */
+static int expel_area(struct mt_ring *ring, uint32_t area, uint64_t before, uint64_t now)
 {
+	int left = 0;
+
 	for (struct mt_young_block *b = mt_young_table; b < mt_young_table + MT_YOUNG_BLOCKS; b++) {
 		uint64_t addr = state_of(b);
-		if (!addr || (addr & STATE) || LOOK(b->area) != area || LOOK(b->ticks) >= before ||
-		    !expel(ring, b, addr, now))
+		if (!addr || LOOK(b->area) != area)
 			continue;
-		ring->young.put -= area == ring->young.index && ring->young.put;
-		empty(ring, b);
+		if (!(addr & STATE) && LOOK(b->ticks) < before && expel(ring, b, addr, now))
+			empty(ring, b);
+		else
+			left = 1;
 	}
+	return left;
 }
 
 static void note_areas(struct area_set *set, uint64_t before)
@@ -386,16 +407,6 @@ static __attribute__((noinline)) void expel_others(struct mt_ring *ring, uint64_
 		mt_ring_announce(ring, thread);
 }
 
-static void tell_sums(struct mt_ring *ring, uint64_t ticks)
-{
-	struct mt_young_area *a = ring->young.area;
-
-	for (uint32_t i = 0; i < MT_YOUNG_SUMS; i++)
-		if (a->sums[i].count && !tell_sum(ring, i, ticks))
-			return;
-	a->since = ticks;
-}
-
 static __attribute__((noinline)) void end_window(struct mt_ring *ring, uint64_t ticks)
 {
 	uint64_t window = window_ticks();
@@ -404,7 +415,7 @@ static __attribute__((noinline)) void end_window(struct mt_ring *ring, uint64_t 
 	ring->young.due = ticks + window;
 	tell_sums(ring, ticks);
 	if (ring->young.put)
-		expel_area(ring, ring->young.index, ticks - window, ticks);
+		ring->young.put = expel_area(ring, ring->young.index, ticks - window, ticks);
 	if (looks_at_all)
 		expel_others(ring, ticks - IDLE_WINDOWS * window, ticks);
 }
@@ -450,7 +461,7 @@ void mt_young_after_fork(void)
 
 void mt_young_reset(void)
 {
-	for (uint32_t i = 0; i < MT_YOUNG_AREAS && areas[i]; i++) {
+	for (uint32_t i = 0; areas && i < MT_YOUNG_AREAS && areas[i]; i++) {
 		mt_sys_unmap(areas[i], sizeof(*areas[i]));
 		areas[i] = NULL;
 	}
@@ -513,15 +524,12 @@ void mt_young_mend(struct mt_ring *ring)
 static inline void fill(struct mt_ring *ring, struct mt_young_block *b, const struct mt_event *e)
 {
 	SET(b->ticks, e->ticks);
-	SET(b->node, e->node);
-	SET(b->node2, e->node2);
-	SET(b->size, (uint16_t)e->size);
-	SET(b->hook, (uint16_t)e->hook);
-	SET(b->area, (uint16_t)ring->young.index);
+	SET(STACK(b), STACK(e));
+	SET(KIND(b), e->size | (uint32_t)e->hook << 16 | (uint64_t)ring->young.index << 32);
 	__atomic_store_n(&b->addr, e->addr, __ATOMIC_RELEASE);
 	order();
 	ring->young.held = NULL;
-	ring->young.put++;
+	ring->young.put = 1;
 	count_bytes(ring, (int64_t)e->size);
 }
 
@@ -531,16 +539,13 @@ static struct mt_young_block *make_place(struct mt_ring *ring, struct mt_young_b
 	struct mt_young_block *b = NULL;
 
 	for (int i = 0; i < 2; i++)
-		if (!(state_of(&set[i]) & STATE) && is_own(ring, &set[i]) &&
+		if (!(state_of(&set[i]) & STATE) && LOOK(set[i].area) == ring->young.index &&
 		    (!b || LOOK(set[i].ticks) < LOOK(b->ticks)))
 			b = &set[i];
 	if (!b)
 		return NULL;
 	uint64_t addr = state_of(b);
-	if (!addr || (addr & STATE) || !expel(ring, b, addr, now))
-		return NULL;
-	ring->young.put -= ring->young.put != 0;
-	return b;
+	return addr && !(addr & STATE) && expel(ring, b, addr, now) ? b : NULL;
 }
 
 static inline struct mt_young_block *claim_place(struct mt_ring *ring, struct mt_young_block *b)

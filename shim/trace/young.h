@@ -22,7 +22,8 @@ struct mt_young {
 	uint32_t windows;            /* that have ended */
 	struct mt_young_block *held; /* an entry that is being filled; NULL = none */
 	uint64_t due;                /* ticks: then sums are told, and old blocks leave the table */
-	uint64_t put;                /* blocks that it has put there and has not taken out itself */
+	uint32_t put;                /* blocks of it may be there */
+	uint32_t sums;               /* in the area: so many have begun */
 	int64_t bytes;               /* put less taken out, by this ring's threads */
 	int64_t most;                /* of that, as counted in mt_info.young_bytes */
 	uint64_t retry_ns;           /* CLOCK_MONOTONIC: no attempt to get an area is made before */
@@ -70,5 +71,8 @@ void mt_young_mend(struct mt_ring *ring);
 
 /* Start of a forked child. */
 void mt_young_reset(void);
+
+struct mt_tables;
+void mt_young_tables(struct mt_tables *t);
 
 #endif

@@ -105,12 +105,12 @@ static void look(uint64_t before_made, uint64_t before_gone)
 static int has_changed(void)
 {
 	static struct {
-		struct mt_young_area area;
+		char area[4096]; /* more than the sums that there are */
 		struct mt_young_block blocks[2 * USED_SETS];
 		uint32_t used, begun, done;
 	} last, now;
 
-	memcpy(&now.area, areas[0], sizeof(now.area));
+	memcpy(now.area, areas[0], sizeof(now.area));
 	memcpy(now.blocks, mt_young_table, sizeof(now.blocks)); /* the sets' numbers are the lowest */
 	now.used = chunk_at[0]->used;
 	now.begun = shared->begun;
@@ -148,6 +148,7 @@ int main(void)
 
 	mt_clock = MT_ARCH_CLOCK;
 	mt_ring_tables(&tables);
+	mt_young_tables(&tables);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	stub_shared = 1;
 	stub_start(64ull * MT_CHUNK_BYTES);

@@ -125,6 +125,7 @@ int main(void)
 	mt_clock = MT_ARCH_CLOCK;
 	mt_clock_shared = 1;
 	mt_ring_tables(&tables);
+	mt_young_tables(&tables);
 	stub_start((uint64_t)CHUNKS * MT_CHUNK_BYTES);
 	for (uint32_t i = 0; i < ADDRESSES; i++)
 		addresses[i] = harness_address(i, USED_SETS);
