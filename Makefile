@@ -186,6 +186,9 @@ $(UNITS): $(B)/%: %.c $(B)/libanalyzer.a
 TSAN_READER := $(wildcard $(addsuffix *.c,analyzer/reader/ analyzer/reader/*/ analyzer/util/ analyzer/util/*/ format/))
 $(B)/tests/unit/tsan_ahead: TSAN_WITH = $(TSAN_READER) -lzstd -lz -lm
 $(B)/tests/unit/tsan_ahead: $(TSAN_READER)
+TSAN_YOUNG := $(addprefix analyzer/util/,young_file.c late_slots.c vec.c)
+$(B)/tests/unit/tsan_young: TSAN_WITH = $(TSAN_YOUNG)
+$(B)/tests/unit/tsan_young: $(TSAN_YOUNG) tests/unit/young_harness.h shim/trace/young.c shim/trace/young.h shim/trace/ring.c
 $(TSAN): $(B)/%: %.c
 	@mkdir -p $(@D)
 	$(COMPILE) -MF $@.d -fsanitize=thread -o $@ $< $(TSAN_WITH) $(LDFLAGS) -lpthread

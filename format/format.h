@@ -131,6 +131,8 @@ enum mt_exit {
 
 enum mt_stacks { MT_STACKS_ALL = 0, MT_STACKS_SAMPLE = 1, MT_STACKS_NONE = 2 };
 
+enum mt_record_mode { MT_RECORD_ALL = 0, MT_RECORD_YOUNG = 1 };
+
 #define MT_NO_PARENT UINT32_MAX
 
 /* A bit of mt_info.asked that changes when a snapshot of what holds the memory is wanted (holders.h). The rest says
@@ -196,8 +198,9 @@ struct mt_info {
 	uint64_t gap_ticks;      /* how long it was stopped in between, all in all */
 	/* atomic: requests that failed, of devices and of the host, trials not among them */
 	uint32_t device_failures, refusals;
-	uint32_t attached; /* enum mt_attached */
-	uint32_t reserved;
+	uint32_t attached;    /* enum mt_attached */
+	uint32_t record;      /* enum mt_record_mode */
+	uint64_t young_bytes; /* atomic: no more young blocks than these were ever alive at once */
 };
 
 #define MT_NO_LIMIT UINT64_MAX
@@ -394,7 +397,7 @@ enum mt_kind {
 	/* addr = free bytes, size = total bytes of the device at that moment, as its driver says */
 	MT_DEVICE_INFO = 17,
 	MT_MARK = 18, /* addr = value, size = id of MT_REC_NAME; ext.class is an enum mt_mark */
-	MT_FOLD = 19, /* in folded blocks: what they leave out; ext.class is an enum mt_fold */
+	MT_FOLD = 19, /* what is left out, by folding or as young blocks; ext.class is an enum mt_fold */
 };
 
 static inline int mt_has_ext(unsigned kind)
@@ -470,7 +473,8 @@ enum mt_mark {
 	MT_MARK_LABEL = 5, /* the block at `addr` is called `size` */
 };
 
-/* A folded block is BEGIN, what is kept with LEVEL and LAST in between, any number of SUM, END. */
+/* A folded block is BEGIN, what is kept with LEVEL and LAST in between, any number of SUM, END. A SUM outside of one is
+ * of young blocks: then ext.source says nothing. */
 enum mt_fold {
 	/* the most bytes that are alive at one moment of what is left out from here to END: `addr` of the heap,
 	 * ext.stream of everything else */
@@ -509,6 +513,72 @@ struct mt_ext_device {
 	uint32_t status;      /* FAIL: what the API returned */
 	/* ALLOC, FAIL of class POOL: number of the capture that its stream was in; 0 = none. FOLD: see enum mt_fold */
 	uint32_t capture;
+};
+
+/* ---- young blocks: PID-N.young -------------------------------------------------------------------------- */
+
+/* Small blocks that wait in a table until they are freed or become events: docs/design/young.md. The file is the head,
+ * a page; the table; and an area for each ring that has put blocks there. */
+#define MT_YOUNG_MAGIC  "MTYOUN1\n"
+#define MT_YOUNG_TABLE  4096u  /* offset of the table */
+#define MT_YOUNG_BLOCKS 16384u /* two of each set */
+#define MT_YOUNG_SUMS   4094u
+#define MT_YOUNG_PLACES 8192u
+#define MT_YOUNG_LIMIT  1024u /* bytes: smaller blocks are young */
+#define MT_YOUNG_AREAS  4096u
+
+struct mt_young_head {
+	char magic[8]; /* written last */
+	uint32_t version;
+	uint32_t blocks; /* in the table */
+	uint32_t areas;  /* published */
+	uint32_t reserved;
+};
+
+/* What addr is: 0 empty, MT_YOUNG_TAKEN being filled, else an address, a multiple of 8, and these bits. */
+enum mt_young_state {
+	MT_YOUNG_TAKEN = 1,
+	MT_YOUNG_LEAVES = 2, /* its MT_ALLOC is being written, or was: an area says where */
+	/* it was freed, and is to go to a sum; an area may say which. With LEAVES: meanwhile, and nothing else tells */
+	MT_YOUNG_FREED = 4,
+};
+
+struct mt_young_block {
+	uint64_t addr;
+	uint64_t ticks; /* when it was allocated */
+	uint32_t node, node2;
+	uint16_t size, hook;
+	uint16_t area; /* of the ring whose thread allocated it */
+	uint16_t reserved;
+};
+
+/* Blocks of one stack, thread, hook and size that were allocated and freed. */
+struct mt_young_sum {
+	uint32_t node, node2;
+	uint32_t thread; /* that allocated them */
+	uint16_t hook;
+	uint16_t size;  /* as of MT_FOLD_SUM */
+	uint32_t count; /* 0 = empty */
+	uint32_t temporary;
+	uint64_t bytes;
+};
+
+/* `leaves`, `told`: an entry of the table, or of `sums`, and 1, which becomes the ring's slot at `position`. Once that
+ * is published the entry says nothing any more. 0 = none. */
+struct mt_young_area {
+	uint32_t ring;
+	uint32_t thread; /* index, of the ring's owner */
+	uint32_t leaves, told;
+	uint64_t position;
+	uint64_t since;  /* ticks: what `sums` have is younger */
+	uint64_t latest; /* address of the thread's latest allocation */
+	/* an entry, and 1: while it says FREED, `count`, `temporary` and `bytes` are what sum `sum` is with it */
+	uint32_t frees;
+	uint32_t sum;
+	uint32_t count, temporary;
+	uint64_t bytes;
+	struct mt_young_sum sums[MT_YOUNG_SUMS]; /* from the first on, in the order in which they began */
+	uint16_t places[MT_YOUNG_PLACES];        /* by a hash: of `sums`, and 1; the process's alone */
 };
 
 /* ---- blocks: PID-N.trace ------------------------------------------------------------------------------- */
@@ -576,6 +646,8 @@ _Static_assert(sizeof(struct mt_info) <= 4096, "info header is one page");
 _Static_assert(sizeof(struct mt_record) == 16, "record header");
 _Static_assert(sizeof(struct mt_symbol_file) == 32, "symbols header");
 _Static_assert(sizeof(struct mt_node) == 16, "node");
+_Static_assert(sizeof(struct mt_young_block) == 32, "young block");
+_Static_assert(sizeof(struct mt_young_area) == 147456, "whole pages");
 _Static_assert(sizeof(struct mt_chunk) == 64, "chunk header is two slots");
 _Static_assert(sizeof(struct mt_event) == 32, "slot");
 _Static_assert(sizeof(struct mt_ext_map) == 32, "slot");

@@ -31,6 +31,12 @@ static const struct word stacks[] = {
 	{ NULL, 0 },
 };
 
+static const struct word modes[] = {
+	{ "all", MT_RECORD_ALL },
+	{ "young", MT_RECORD_YOUNG },
+	{ NULL, 0 },
+};
+
 static int read_word(const char *text, const struct word *words, uint64_t *value)
 {
 	while (words->text && strcmp(words->text, text) != 0)
@@ -52,6 +58,8 @@ static int read_as(enum mt_setting_kind kind, const char *text, uint64_t *value)
 		return read_word(text, switches, value);
 	case MT_SETTING_STACKS:
 		return read_word(text, stacks, value);
+	case MT_SETTING_RECORD:
+		return read_word(text, modes, value);
 	case MT_SETTING_TEXT:
 		break;
 	}

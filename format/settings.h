@@ -13,6 +13,7 @@ enum mt_setting_kind {
 	MT_SETTING_FRAMES,
 	MT_SETTING_SWITCH,
 	MT_SETTING_STACKS,
+	MT_SETTING_RECORD,
 };
 
 enum mt_setting {

@@ -6,6 +6,7 @@ usage: decode.py [--nodes | --samples | --symbols | --holders] DIR
 It exists so that the format's document is known to be complete, and so that a trace can be read without any of our
 programs: Python 3.8's standard library and libzstd.so.1 are all it needs. It keeps everything in memory.
 """
+import bisect
 import ctypes
 import ctypes.util
 import heapq
@@ -55,7 +56,7 @@ INFO = Layout(
     "I rings, I threads, Q lost_events, Q truncated_stacks, Q unwritten_bytes, Q faults, I off, I seccomp, Q disk_bytes, "
     "I lost_why, I fixed, Q unplaced_stacks, Q address_limit, Q data_limit, Q address_used, Q data_used, Q shm_used, "
     "I fork_node, I fork_node2, I asked, I stops, Q recorded_ticks, Q stopped_ticks, Q gap_ticks, "
-    "I device_failures, I refusals, I attached, I reserved2")
+    "I device_failures, I refusals, I attached, I record, Q young_bytes")
 RECORD = Layout("H type, H reserved, I bytes, Q ticks")
 NODE = Layout("Q pc, I parent, I flags")
 CHUNK = Layout("I magic, I ring, Q seq, I used, I thread, 40s reserved")
@@ -66,6 +67,12 @@ TRACE = Layout("8s magic, I version, I bytes, I pid, I image, Q reserved")
 BLOCK = Layout(
     "I magic, I type, I crc, I covers, Q payload_bytes, Q count, Q first_ticks, Q last_ticks, I shift, I columns")
 COVER = Layout("I ring, I thread, Q start, Q end")
+YOUNG = Layout("8s magic, I version, I blocks, I areas, I reserved")
+YOUNG_BLOCK = Layout("Q addr, Q ticks, I node, I node2, H size, H hook, H area, H reserved")
+YOUNG_AREA = Layout("I ring, I thread, I leaves, I told, Q position, Q since, Q latest, I frees, I sum, I count, I temporary, Q bytes")
+YOUNG_SUM = Layout("I node, I node2, I thread, H hook, H size, I count, I temporary, Q bytes")
+YOUNG_TABLE, YOUNG_AREA_BYTES, YOUNG_SUMS = 4096, 147456, 4094
+YOUNG_TAKEN, YOUNG_LEAVES, YOUNG_FREED = 1, 2, 4
 
 INFO_STATES, INFO_LOG = 4096, 0x20000
 CHUNK_BYTES, CHUNK_SLOTS = 262144, 8190
@@ -74,6 +81,7 @@ CHUNK_FREE, CHUNK_FILLING, CHUNK_FULL = range(3)
 BLOCK_EVENTS, BLOCK_NODES, BLOCK_INFO, BLOCK_END, BLOCK_FOLDED = range(1, 6)
 NONE, ALLOC, FREE, FAIL, UNDO, MAP, UNMAP, EXT, THREAD, LOST = range(10)
 DEVICE_FREE, DEVICE_UNMAP = 11, 15
+FOLD, FOLD_SUM = 19, 2
 TRIAL = 256  # in the size of FAIL
 GIVES_BACK = (FREE, UNMAP, DEVICE_FREE, DEVICE_UNMAP)
 WORDS = ("none", "alloc", "free", "fail", "undo", "map", "unmap", "ext", "owner", "lost", "device-alloc", "device-free", "device-fail",
@@ -359,6 +367,30 @@ def slots_to_events(slots):
     return events
 
 
+def sort_late(events):
+    """ALLOC and FREE of earlier times go back to behind all that are not later, but not before their ring's THREAD."""
+    kept, late, floors, highest = [], [], {}, (0, False)
+    reached = []
+    for index, event in enumerate(events):
+        order = event.ticks, event.kind not in GIVES_BACK
+        if order < highest and event.kind in (ALLOC, FREE):
+            place = max(bisect.bisect_right(reached, order), floors.get(event.ring, 0))
+            late.append((place, order, index, event))
+            continue
+        highest = max(highest, order)
+        reached.append(highest)
+        kept.append(event)
+        if event.kind == THREAD:
+            floors[event.ring] = len(kept)
+    late.sort(key=lambda l: l[:3])
+    out, at = [], 0
+    for place, _, _, event in late:
+        out += kept[at:place]
+        at = max(at, place)
+        out.append(event)
+    return out + kept[at:]
+
+
 class Process:
     """One image: PID-N.info, .nodes and .ring as long as they are there, and PID-N.trace."""
 
@@ -498,8 +530,62 @@ class Process:
 
     def raw_events(self, covered):
         """What no block covers: rings merged by time, at equal times what gives memory back first."""
-        rings = {ring: slots_to_events(slots) for ring, slots in self.raw_slots(covered).items()}
-        return heapq.merge(*rings.values(), key=lambda e: (e.ticks, e.kind not in GIVES_BACK, e.ring))
+        slots = self.raw_slots(covered)
+        slots.update(self.young_slots(covered))
+        rings = {ring: slots_to_events(slots) for ring, slots in slots.items()}
+        merged = heapq.merge(*rings.values(), key=lambda e: (e.ticks, e.kind not in GIVES_BACK, e.ring))
+        return sort_late(list(merged)) if self.info.record else merged
+
+    def young_slots(self, covered):
+        """What waits in the table and in sums, as a ring for each area."""
+        data = load(self.file("young")) if self.info.record and self.has("young") else b""
+        head = YOUNG.read(data) if len(data) >= YOUNG_TABLE else None
+        if not head or head.magic != b"MTYOUN1\n":
+            return {}
+        start = YOUNG_TABLE + head.blocks * YOUNG_BLOCK.size
+        count = min(head.areas, max(0, len(data) - start) // YOUNG_AREA_BYTES)
+        areas = [YOUNG_AREA.read(data, start + i * YOUNG_AREA_BYTES) for i in range(count)]
+        published = [self.ends.get(a.ring, 0) > a.position or covered.get(a.ring, 0) > a.position for a in areas]
+        left = {a.leaves - 1 for a, p in zip(areas, published) if a.leaves and p}
+        slots = [[] for _ in areas]
+
+        def put_sum(i, s, thread, ticks):
+            packed = s.size | s.hook << 48 | FOLD << 58
+            slots[i].append((ticks, EVENT.struct.pack(ticks, s.count, packed, s.node, s.node2),
+                             EXT_DEVICE.struct.pack(s.bytes, s.temporary, FOLD_SUM, EXT << 26, thread, 0)))
+
+        table = [YOUNG_BLOCK.read(data, YOUNG_TABLE + i * YOUNG_BLOCK.size) for i in range(head.blocks)]
+        for i, area in enumerate(areas):
+            freed = area.frees and table[area.frees - 1].addr & 7 == YOUNG_FREED
+            for k in range(YOUNG_SUMS):
+                s = YOUNG_SUM.read(data, start + i * YOUNG_AREA_BYTES + YOUNG_AREA.size + k * YOUNG_SUM.size)
+                if freed and area.sum == k:
+                    s.count, s.temporary, s.bytes = area.count, area.temporary, area.bytes
+                if s.count and not (published[i] and area.told == k + 1):
+                    put_sum(i, s, s.thread, area.since)
+        named = {a.frees - 1 for a in areas if a.frees}
+        for place, b in enumerate(table):
+            if not b.addr & ~7 or b.addr & YOUNG_TAKEN or b.area >= count:
+                continue
+            if b.addr & 7 == YOUNG_FREED:
+                if place not in named:
+                    b.count, b.temporary, b.bytes = 1, 0, b.size
+                    put_sum(b.area, b, areas[b.area].thread, b.ticks)
+                continue
+            if not (b.addr & 7 and place in left):
+                packed = b.size | b.hook << 48 | ALLOC << 58
+                slots[b.area].append((b.ticks, EVENT.struct.pack(b.ticks, b.addr & ~7, packed, b.node, b.node2)))
+            if b.addr & YOUNG_FREED:
+                slots[b.area].append((b.ticks + 1, EVENT.struct.pack(b.ticks + 1, b.addr & ~7, 1 | FREE << 58, 0, 0)))
+        rings = {}
+        for i, items in enumerate(slots):
+            if items:
+                items.sort(key=lambda item: item[0])
+                owner = EVENT.struct.pack(items[0][0], areas[i].thread, THREAD << 58, 0, 0)
+                ring = self.info.rings + i
+                flat = [owner] + [raw for item in items for raw in item[1:]]
+                rings[ring] = [(ring, raw) for raw in flat[covered.get(ring, 0):]]
+        return rings
 
     def raw_slots(self, covered):
         data = load(self.file("ring")) if self.has("ring") else b""
@@ -510,8 +596,9 @@ class Process:
                 if chunk.magic != CHUNK_MAGIC:
                     raise Bad(self.file("ring"), i * CHUNK_BYTES, "no chunk begins here")
                 chunks.append((chunk.ring, chunk.seq, chunk.used, i * CHUNK_BYTES + CHUNK.size))
-        rings = {}
+        rings, self.ends = {}, {}
         for ring, seq, used, at in sorted(chunks):
+            self.ends[ring] = seq * CHUNK_SLOTS + used
             for slot in range(used):
                 if seq * CHUNK_SLOTS + slot >= covered.get(ring, 0):
                     start = at + slot * EVENT.size

@@ -58,6 +58,17 @@ static void dump_notes(const struct reader *r)
 		print_error("memtrace: %u more: see memtrace check\n", notes - shown);
 }
 
+/* Who asks for events may want all of them. */
+static void say_young(const struct reader *r)
+{
+	bool young = false;
+	for (unsigned i = 0; i < reader_processes(r); i++)
+		young |= reader_process(r, i)->record == MT_RECORD_YOUNG;
+	if (young)
+		print_error("memtrace: note: short-lived small blocks have no events here; record with "
+			    "MEMTRACE_RECORD=all\n");
+}
+
 static int dump(const struct dump_options *o, struct reader *r, bool *wanted)
 {
 	struct dump_range sel = { .wanted = wanted, .to = UINT64_MAX };
@@ -125,8 +136,10 @@ int cmd_dump(int argc, char **argv)
 	bool *wanted = e ? NULL : calloc(reader_processes(r), sizeof(*wanted));
 	if (!e)
 		e = wanted ? dump(&o, r, wanted) : error_memory();
-	if (!e)
+	if (!e) {
 		dump_notes(r);
+		say_young(r);
+	}
 	free(wanted);
 	reader_close(r);
 	options_free(&o.common);

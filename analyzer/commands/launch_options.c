@@ -114,7 +114,7 @@ void record_unknown_variables(void)
 
 /* clang-format off */
 #define VARIABLES(X) \
-	X(OUTPUT, "--output", o->output) X(STACKS, "--stacks", o->stacks) X(SAMPLE, "--sample", o->sample) X(DEPTH, "--depth", o->depth) \
+	X(OUTPUT, "--output", o->output) X(RECORD, "--record", o->record) X(STACKS, "--stacks", o->stacks) X(SAMPLE, "--sample", o->sample) X(DEPTH, "--depth", o->depth) \
 	X(LIMIT, "--limit", o->limit) X(KEEP_FREE, "--keep-free", o->keep_free) X(RING_DIR, "--ring-dir", o->ring_dir) \
 	X(CHILDREN, "--children", o->children) X(EXCLUDE, "--exclude", o->exclude) X(PAUSED, "--paused", o->paused ? "1" : NULL) \
 	X(PYTHON_ALLOCATORS, "--python-allocators", o->python_allocators ? "1" : NULL) X(REDUCE, "--reduce", o->reduce ? "1" : NULL) \
@@ -137,6 +137,10 @@ static int no_value(enum mt_setting which, const char *where, const char *text)
 		suggest(&s, "all");
 		suggest(&s, "sample");
 		suggest(&s, "none");
+	}
+	if (which == MT_SET_RECORD) {
+		suggest(&s, "all");
+		suggest(&s, "young");
 	}
 	if (s.best)
 		return error_set(MT_EUSAGE, where, ERROR_NO_OFFSET, "unknown value '%s'; did you mean '%s'?", text,

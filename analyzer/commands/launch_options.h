@@ -10,7 +10,7 @@
 
 /* Texts as they were typed; NULL = the option was not given. */
 struct record_options {
-	const char *output, *stacks, *sample, *depth, *limit, *keep_free, *ring_dir, *children, *exclude;
+	const char *output, *record, *stacks, *sample, *depth, *limit, *keep_free, *ring_dir, *children, *exclude;
 	bool paused, python_allocators, reduce, holders, verbose;
 	bool no_report;   /* of `memtrace run` alone */
 	const char *html; /* of `memtrace run` alone */
@@ -21,13 +21,13 @@ struct record_options {
 	{ name, letter, argument, OPTION_STRING, offsetof(struct record_options, field), help, 0 }
 #define RECORD_ROWS \
 	RECORD_ROW("output", 'o', "DIR", output, "trace directory; %n program %h host %p pid %r rank %j job"), \
+		RECORD_ROW("record", 0, "MODE", record, "all, or young: blocks that die soon as totals [all]"), \
 		RECORD_ROW("stacks", 0, "MODE", stacks, "all, sample or none: of heap blocks [all]"), \
 		RECORD_ROW("sample", 0, "BYTES", sample, "mean bytes between stacks with --stacks sample [512K]"), \
 		RECORD_ROW("depth", 0, "FRAMES", depth, "frames kept, innermost first [1024]"), \
 		RECORD_ROW("limit", 0, "BYTES", limit, "disk limit of the trace; 0 = none [4G]"), \
 		RECORD_ROW("keep-free", 0, "BYTES", keep_free, "stop growing when the file system has less [1G]"), \
-		RECORD_ROW("ring-dir", 0, "DIR", ring_dir, \
-			   "where mapped files live [the trace directory, if it is local]"), \
+		RECORD_ROW("ring-dir", 0, "DIR", ring_dir, "where mapped files live [the trace, if it is local]"), \
 		RECORD_ROW("children", 0, "0|1", children, "follow fork and exec [1]"), \
 		RECORD_ROW("exclude", 0, "GLOBS", exclude, "program names not to record"), \
 		{ "paused", \

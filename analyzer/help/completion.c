@@ -25,6 +25,8 @@ static const char *values_of(const struct option_row *row, char out[VALUES])
 		snprintf(out, VALUES, "0 1");
 	if (!strcmp(row->name, "stacks"))
 		snprintf(out, VALUES, "all sample none");
+	if (!strcmp(row->name, "record"))
+		snprintf(out, VALUES, "all young");
 	if (!strcmp(row->name, "format") && strstr(row->help, "for CI")) {
 #define CI_FORMAT(format) n += (size_t)snprintf(out + n, VALUES - n, "%s%s", n ? " " : "", #format);
 #include "analyzer/report/ci/ci.def"

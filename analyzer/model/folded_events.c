@@ -1,4 +1,5 @@
-/* What folded blocks say of the events that they lack: totals, and what pools had in between. */
+/* What folded blocks say of the events that they lack: totals, and what pools had in between. Totals of young blocks
+ * are the same slots outside of folded blocks. */
 #include "analyzer/model/device.h"
 
 #include "analyzer/util/vec.h"
@@ -11,6 +12,15 @@ static void add_totals(struct model_totals *t, const struct mt_event *s, const s
 	t->frees += s->addr;
 	t->allocated_bytes += ext->stream;
 	t->temporary += ext->other;
+}
+
+static void note_left_out(struct process_memory *memory, uint64_t blocks, uint64_t bytes)
+{
+	struct model_fold *f = &memory->seen.fold;
+	*(memory->folded ? &f->blocks : &f->young_blocks) += blocks;
+	*(memory->folded ? &f->bytes : &f->young_bytes) += bytes;
+	f->young_most_bytes = f->young_blocks ? memory->seen.process->young_bytes : 0;
+	memory->footprint.unknown |= !memory->folded;
 }
 
 /* `s->addr` blocks came and went. */
@@ -39,8 +49,7 @@ static int add_sum(struct process_memory *memory, const struct mt_event *s, cons
 		bin->temporary += ext->other;
 	}
 	memory->seen.events += 2 * s->addr;
-	memory->seen.fold.blocks += s->addr;
-	memory->seen.fold.bytes += ext->stream;
+	note_left_out(memory, s->addr, ext->stream);
 	if (kind != MODEL_MAP) /* whose sites don't count them */
 		site_table_temporary(&memory->sites, (uint32_t)site, (uint32_t)ext->other);
 	site_table_unseen(&memory->sites, (uint32_t)site);
@@ -150,7 +159,10 @@ int process_memory_fold(struct process_memory *memory, const struct mt_event *s,
 	struct mt_ext_device ext;
 	memcpy(&ext, s + 1, sizeof(ext));
 	memory->seen.events--;
-	memory->seen.fold.until_ns = ns;
+	if (ext.class == MT_FOLD_BEGIN)
+		memory->folded = true;
+	if (memory->folded)
+		memory->seen.fold.until_ns = ns;
 	switch (ext.class) {
 	case MT_FOLD_BEGIN:
 		set_missing(&memory->seen.fold, s->addr, ext.stream);
@@ -162,6 +174,7 @@ int process_memory_fold(struct process_memory *memory, const struct mt_event *s,
 	case MT_FOLD_LAST:
 		return process_memory_set_last(memory, MODEL_MAP, ext.status, 0);
 	case MT_FOLD_END:
+		memory->folded = false;
 		set_missing(&memory->seen.fold, 0, 0);
 		end_levels(memory, ns);
 		return 0;

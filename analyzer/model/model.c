@@ -520,6 +520,9 @@ struct model_fold model_fold(const struct model *m)
 		sum.now_bytes += f->now_bytes;
 		sum.most_other_bytes += f->most_other_bytes;
 		sum.now_other_bytes += f->now_other_bytes;
+		sum.young_blocks += f->young_blocks;
+		sum.young_bytes += f->young_bytes;
+		sum.young_most_bytes += f->young_most_bytes;
 	}
 	return sum;
 }

@@ -240,6 +240,10 @@ struct model_fold {
 	uint64_t most_bytes;                        /* of the heap's that were alive at once, at most */
 	uint64_t now_bytes;                         /* the same, at the moment where the pass ended */
 	uint64_t most_other_bytes, now_other_bytes; /* of mappings, pinned memory, devices and pools */
+	/* Small blocks that were recorded as sums (MEMTRACE_RECORD=young): the totals have them. Live values and peaks
+	 * of the heap are too low by what was alive of them, young_most_bytes at most; not at the end, where all that
+	 * is alive is known. */
+	uint64_t young_blocks, young_bytes, young_most_bytes;
 };
 
 struct model_process {

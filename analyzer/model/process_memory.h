@@ -65,6 +65,7 @@ struct process_memory {
 	size_t ring_room;
 	uint64_t host_number_at_end[MODEL_KINDS];
 	struct process_devices *devices; /* device.h; NULL = no device event yet */
+	bool folded;                     /* the slots that are read are of a folded block */
 	uint64_t left_out;               /* bytes alive in pools that folded blocks leave out */
 	/* events that the stream said are missing, and when the latest of these gaps ended */
 	uint64_t lost, lost_until_ns;

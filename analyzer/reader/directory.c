@@ -93,7 +93,7 @@ static int open_session(struct reader *r, struct session *s, const char *dir)
 /* "PID-N.info" and the like: its length without the extension, or 0. */
 static size_t image_name(const char *file)
 {
-	static const char *const extensions[] = { ".info", ".nodes", ".ring", ".trace" };
+	static const char *const extensions[] = { ".info", ".nodes", ".ring", ".young", ".trace" };
 	const char *c = file;
 	while (isdigit((unsigned char)*c))
 		c++;

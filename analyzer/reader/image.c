@@ -5,6 +5,7 @@
 #include "analyzer/util/error.h"
 #include "analyzer/util/system/pid_alive.h"
 #include "analyzer/util/vec.h"
+#include "analyzer/util/young_file.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 
 #define HORIZON_NS 10000000u /* events younger than that may still be overtaken by another thread's */
 #define MAX_LOG    (1ull << 28)
+#define YOUNG_MOST ((uint64_t)MT_YOUNG_BLOCKS * MT_YOUNG_LIMIT)
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
@@ -42,13 +44,15 @@ static void close_files(struct image *im)
 	file_close(&im->info_file);
 	file_close(&im->node_file);
 	file_close(&im->raw.file);
+	file_close(&im->young_file);
 	file_close(&im->trace.file);
 }
 
 /* What is new of it on disk may be held, and more. */
 static void widen_bound(struct image *im)
 {
-	uint64_t disk = im->info_file.disk + im->node_file.disk + im->raw.file.disk + im->trace.file.disk;
+	uint64_t disk =
+		im->info_file.disk + im->node_file.disk + im->raw.file.disk + im->young_file.disk + im->trace.file.disk;
 	if (disk > im->disk)
 		memory_bound_widen(reader_bound(im->reader), disk - im->disk, im->disk == 0);
 	im->disk = disk > im->disk ? disk : im->disk;
@@ -63,6 +67,8 @@ static int open_files(struct image *im)
 		e = open_raw(im, &im->node_file, "nodes");
 	if (!e)
 		e = open_raw(im, &im->raw.file, "ring");
+	if (!e)
+		e = open_raw(im, &im->young_file, "young");
 	if (!e)
 		e = open_one(im, &im->trace.file, im->session->dir, "trace");
 	if (!e)
@@ -103,6 +109,7 @@ static int check_info(struct image *im, const struct mt_info *info, const char *
 	CHECK_FIELD(info->log_bytes <= MAX_LOG && info->log_bytes % 8 == 0, log_bytes, "length of the log");
 	CHECK_FIELD(info->exit_kind <= MT_EXIT_EXEC, exit_kind, "kind of exit");
 	CHECK_FIELD(info->stacks <= MT_STACKS_NONE, stacks, "stack mode");
+	CHECK_FIELD(info->record <= MT_RECORD_YOUNG, record, "mode of recording");
 	CHECK_FIELD(info->start_ticks != 0, start_ticks, "start time");
 	return 0;
 }
@@ -229,6 +236,8 @@ static void set_facts(struct image *im)
 	p->start_ticks = info->start_ticks;
 	p->fork_exact = info->fork_exact != 0;
 	p->stacks = info->stacks;
+	p->record = info->record;
+	p->young_bytes = info->young_bytes < YOUNG_MOST ? info->young_bytes : YOUNG_MOST;
 	p->depth = info->depth;
 	p->sample_bytes = info->sample_bytes;
 	p->threads = info->threads;
@@ -265,7 +274,7 @@ int image_open(struct image *im, const char *name)
 	static const char *const none[] = { NULL };
 	struct process *p = &im->process;
 	snprintf(im->name, sizeof(im->name), "%s", name);
-	im->info_file = im->node_file = im->raw.file = im->trace.file = FILE_CLOSED;
+	im->info_file = im->node_file = im->raw.file = im->trace.file = im->young_file = FILE_CLOSED;
 	im->raw.horizon = UINT64_MAX;
 	p->exe = "";
 	p->name = p->program = "?";
@@ -468,7 +477,7 @@ static void set_sign_of_life(struct image *im)
 	if (im->raw.last_ticks > last)
 		last = im->raw.last_ticks;
 	im->sign_of_life = im->info.end_ticks ? im->info.end_ticks : last;
-	im->process.has_events = t->count || im->raw.count;
+	im->process.has_events = t->count || im->raw.count || im->young_file.size;
 }
 
 /* The file that was opened is kept, since what a recorder put in its place would have more than the rings had when we
@@ -478,9 +487,54 @@ bool image_is_growing(const struct image *im)
 	return im->session->recorder && !im->trace.end;
 }
 
+/* ---- young blocks ---------------------------------------------------------------------------------------- */
+
+static int read_young(struct image *im, void **file, size_t *bytes)
+{
+	size_t n = young_file_bytes(im->young_file.size);
+	*bytes = 0;
+	*file = n ? malloc(n) : NULL;
+	int e = n && !*file ? error_memory() : n ? file_read(&im->young_file, 0, *file, n) : 0;
+	if (!e) {
+		*bytes = n;
+		return 0;
+	}
+	free(*file);
+	*file = NULL;
+	return reader_damage(im->reader);
+}
+
+int image_young(struct image *im, void **file, size_t *bytes)
+{
+	*file = im->young;
+	*bytes = im->young_bytes;
+	if (*file || !im->young_file.size || im->trace.end)
+		return 0;
+	int e = file_resume(&im->young_file);
+	e = e ? reader_damage(im->reader) : read_young(im, file, bytes);
+	file_suspend(&im->young_file);
+	return e;
+}
+
+/* The table as of now, of a process that runs, or whose files a recorder may be about to remove. Who follows a trace
+ * has what is in it once the process has ended. */
+static int keep_young(struct image *im)
+{
+	free(im->young);
+	im->young = NULL;
+	im->young_bytes = 0;
+	bool runs = im->raw.horizon != UINT64_MAX;
+	if (!(runs ? !reader_is_following(im->reader) : im->session->recorder) || !im->young_file.size)
+		return 0;
+	int e = file_refresh(&im->young_file);
+	return e ? reader_damage(im->reader) : read_young(im, &im->young, &im->young_bytes);
+}
+
 static int load_all(struct image *im)
 {
 	int e = raw_snapshot(im);
+	if (!e)
+		e = keep_young(im);
 	/* the recorder may have begun it since we looked, or put a folded one in its place: what left the rings before
 	 * we looked is in the file of that name */
 	if (!e && (!file_is_open(&im->trace.file) || image_is_growing(im))) {
@@ -558,6 +612,7 @@ void image_suspend(struct image *im)
 {
 	file_suspend(&im->node_file);
 	file_suspend(&im->raw.file);
+	file_suspend(&im->young_file);
 	if (!image_is_growing(im))
 		file_suspend(&im->trace.file);
 }
@@ -568,6 +623,7 @@ void image_close(struct image *im)
 		return;
 	close_files(im);
 	drop_chunks(im);
+	free(im->young);
 	free(im->raw.chunks);
 	free(im->trace.blocks);
 	for (size_t i = 0; i < im->logs_count; i++)

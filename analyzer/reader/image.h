@@ -77,7 +77,9 @@ struct image {
 	bool unborn;           /* killed before it recorded anything */
 	uint64_t sign_of_life; /* ticks of the last moment at which it is known to have lived */
 
-	struct file info_file, node_file;
+	struct file info_file, node_file, young_file;
+	void *young; /* what was in that file, where it may change; NULL = it is read when it is needed */
+	size_t young_bytes;
 	struct raw raw;
 	struct trace trace;
 
@@ -159,6 +161,9 @@ int log_parse(struct image *im, const char *file, uint64_t file_offset);
 int trace_index(struct image *im);
 /* Reads a whole block and checks it: into *buf, which grows as needed, and its header into *head. */
 int trace_read(const struct image *im, const struct trace_block *b, struct codec_buf *buf, struct mt_block *head);
+
+/* PID-N.young, read into *file, which is the caller's to free unless it is im->young. *bytes 0 = there is none. */
+int image_young(struct image *im, void **file, size_t *bytes);
 
 /* ring_file.c: which chunks of PID-N.ring hold events now, into im->raw. */
 int raw_snapshot(struct image *im);

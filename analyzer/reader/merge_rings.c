@@ -4,6 +4,7 @@
 #include "analyzer/util/heap.h"
 #include "analyzer/util/ring_slots.h"
 #include "analyzer/util/vec.h"
+#include "analyzer/util/young_file.h"
 
 #include <inttypes.h>
 
@@ -12,9 +13,10 @@ enum { WINDOW = 256 };
 /* The place in one ring. */
 struct cursor {
 	uint32_t ring;
-	size_t chunk, end;  /* in raw.chunks: [chunk, end) are this ring's */
-	uint64_t position;  /* in the ring, of the next slot to load; gaps show by it */
-	uint32_t at, count; /* in the window */
+	size_t chunk, end;        /* in raw.chunks: [chunk, end) are this ring's */
+	uint64_t position;        /* in the ring, of the next slot to load; gaps show by it */
+	uint32_t at, count;       /* in the window */
+	struct young_ring *young; /* what it is of: the rest of a ring's young blocks; NULL = of chunks */
 	struct mt_event window[WINDOW];
 	uint64_t positions[WINDOW]; /* of these slots */
 };
@@ -28,6 +30,9 @@ struct merge {
 	size_t count, room;
 	uint32_t *first_thread; /* by ring */
 	size_t rings;
+	const uint64_t *covered; /* while it is set up */
+	size_t covered_count;
+	struct young_rest young;
 };
 
 /* ---- loading --------------------------------------------------------------------------------------------- */
@@ -91,10 +96,32 @@ static int cross_gap(struct merge *m, struct cursor *c, const struct raw_chunk *
 	return e ? e : 1;
 }
 
+/* Of what was left in a table, which is in memory. */
+static int load_young(struct merge *m, struct cursor *c)
+{
+	uint64_t left = c->young->count - c->position;
+	uint32_t n = left < WINDOW ? (uint32_t)left : WINDOW;
+	memcpy(c->window, c->young->slots + c->position, n * sizeof(*c->window));
+	if (n > 1 && n < left && mt_has_ext(c->window[n - 1].kind))
+		n--;
+	c->at = 0;
+	c->count = n;
+	for (uint32_t i = 0; i < n; i++)
+		c->positions[i] = c->position + i;
+	c->position += n;
+	const struct raw_chunk none = { 0 };
+	return check_window(m, c, &none, 0);
+}
+
 /* Fills the window with what comes next and isn't covered. An empty window is the ring's end. */
 static int load(struct merge *m, struct cursor *c)
 {
 	c->at = c->count = 0;
+	while (!c->count && c->young && c->position < c->young->count) {
+		int e = load_young(m, c);
+		if (e)
+			return e;
+	}
 	while (!c->count && c->chunk < c->end) {
 		const struct raw_chunk *chunk = &m->image->raw.chunks[c->chunk];
 		uint64_t start = ring_chunk_start(chunk->seq);
@@ -207,6 +234,50 @@ static int add_cursors(struct merge *m, const uint64_t *covered, size_t rings)
 	return e;
 }
 
+/* Where the published slots of a ring end. */
+static uint64_t ring_end(void *context, uint32_t ring)
+{
+	const struct merge *m = context;
+	const struct raw *raw = &m->image->raw;
+	uint64_t end = ring < m->covered_count ? m->covered[ring] : 0;
+	for (size_t i = 0; i < raw->count; i++)
+		if (raw->chunks[i].ring == ring && ring_chunk_start(raw->chunks[i].seq) + raw->chunks[i].used > end)
+			end = ring_chunk_start(raw->chunks[i].seq) + raw->chunks[i].used;
+	return end;
+}
+
+static int add_young(struct merge *m, struct young_ring *y)
+{
+	uint64_t taken = y->ring < m->covered_count ? m->covered[y->ring] : 0;
+	if (taken >= y->count)
+		return 0;
+	int e = vec_reserve(m->cursors, m->room, m->count + 1);
+	struct cursor *c = e ? NULL : calloc(1, sizeof(*c));
+	if (!c)
+		return error_set(MT_EMEMORY, m->image->raw.file.path, ERROR_NO_OFFSET, NULL);
+	c->ring = y->ring;
+	c->young = y;
+	c->position = taken;
+	m->cursors[m->count++] = c;
+	return 0;
+}
+
+static int add_all_young(struct merge *m)
+{
+	struct image *im = m->image;
+	void *file = NULL;
+	size_t bytes = 0;
+	bool follows = reader_is_following(im->reader) && im->raw.horizon != UINT64_MAX;
+	int e = follows || !im->info_known ? 0 : image_young(im, &file, &bytes);
+	if (!e && bytes)
+		e = young_rest_make(&m->young, file, bytes, im->info.rings, im->raw.horizon, ring_end, m);
+	if (file != im->young)
+		free(file);
+	for (size_t i = 0; !e && i < m->young.count; i++)
+		e = add_young(m, &m->young.rings[i]);
+	return e;
+}
+
 static int start(struct merge *m)
 {
 	m->heap = calloc(m->count + 1, sizeof(struct cursor *));
@@ -223,7 +294,9 @@ static int start(struct merge *m)
 		if (!c->count)
 			continue;
 		/* the chunk of the first slot we take says who owns the ring there; a later owner announces itself */
-		if (c->chunk < c->end)
+		if (c->young)
+			m->first_thread[c->ring] = c->young->thread;
+		else if (c->chunk < c->end)
 			m->first_thread[c->ring] = m->image->raw.chunks[c->chunk].thread;
 		m->heap[m->heap_count++] = c;
 	}
@@ -240,7 +313,11 @@ int merge_rings_new(struct merge **out, struct image *im, const uint64_t *covere
 		return error_set(MT_EMEMORY, im->raw.file.path, ERROR_NO_OFFSET, NULL);
 	m->image = im;
 	m->limits = limits;
+	m->covered = covered;
+	m->covered_count = rings;
 	int e = add_cursors(m, covered, rings);
+	if (!e)
+		e = add_all_young(m);
 	if (!e)
 		e = start(m);
 	if (e)
@@ -269,5 +346,6 @@ void merge_rings_free(struct merge *m)
 	free(m->cursors);
 	free(m->heap);
 	free(m->first_thread);
+	young_rest_fini(&m->young);
 	free(m);
 }

@@ -4,6 +4,7 @@
 #include "analyzer/reader/merge_rings.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/event_check.h"
+#include "analyzer/util/late_slots.h"
 #include "analyzer/util/vec.h"
 
 #include <inttypes.h>
@@ -463,9 +464,10 @@ static int meet_rings(struct stream *s)
 }
 
 /* No more than there are: a directory may hold thousands of small processes. */
-static size_t raw_batch(const struct raw *raw)
+static size_t raw_batch(const struct image *im)
 {
-	size_t slots = 2;
+	const struct raw *raw = &im->raw;
+	size_t slots = im->young_file.size ? RAW_BATCH : 2;
 	for (size_t i = 0; i < raw->count && slots < RAW_BATCH; i++)
 		slots += raw->chunks[i].used;
 	return slots < RAW_BATCH ? slots : RAW_BATCH;
@@ -473,7 +475,7 @@ static size_t raw_batch(const struct raw *raw)
 
 static int load_raw(struct stream *s, size_t *count)
 {
-	int e = make_room(s, &s->held, raw_batch(&s->image->raw));
+	int e = make_room(s, &s->held, raw_batch(s->image));
 	if (!e && !s->positions && !(s->positions = malloc(RAW_BATCH * sizeof(*s->positions))))
 		e = error_set(MT_EMEMORY, s->image->trace.file.path, ERROR_NO_OFFSET, NULL);
 	if (!e && !s->merge) {
@@ -489,6 +491,8 @@ static int load_raw(struct stream *s, size_t *count)
 		if (!e)
 			s->covered[s->held.rings[i]] = s->positions[i] + 1;
 	}
+	if (!e && *count && s->image->process.record == MT_RECORD_YOUNG)
+		e = late_slots_sort(s->held.slots, s->held.rings, *count);
 	return e;
 }
 

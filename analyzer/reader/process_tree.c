@@ -160,6 +160,15 @@ static bool is_cut_off(const struct image *im)
 				       pid_alive(recorder, im->info.pid_ns, 0) == ALIVE_NO));
 }
 
+/* It forked then: killed while it waits for the child, it may have left no later sign. */
+static void see_fork(const struct image *child)
+{
+	struct image *parent = child->process.parent ? image_of(child->process.parent) : NULL;
+	uint64_t fork = child->info.fork_ticks;
+	if (parent && child->info.fork_exact && !parent->info.end_ticks && parent->sign_of_life < fork)
+		parent->sign_of_life = fork;
+}
+
 static int set_ends(struct reader *r, size_t first_new)
 {
 	struct by_pid all;
@@ -169,6 +178,8 @@ static int set_ends(struct reader *r, size_t first_new)
 		link_parent(&all, r->images[i]);
 	fill_exits(r, &all);
 	free(all.list);
+	for (size_t i = 0; i < r->image_count; i++)
+		see_fork(r->images[i]);
 	for (size_t i = 0; i < r->image_count; i++) {
 		struct image *im = r->images[i];
 		fill_root_exit(im);

@@ -94,7 +94,7 @@ static int copy_images(struct reader *r, const struct reader *first)
 		struct process *p = &im->process;
 		*im = *first->images[i];
 		im->reader = r;
-		im->raw.file.fd = im->trace.file.fd = -1;
+		im->raw.file.fd = im->trace.file.fd = im->young_file.fd = -1;
 		p->parent = p->parent ? &r->again[p->parent->id].process : NULL;
 		p->creator = p->creator ? &r->again[p->creator->id].process : NULL;
 	}

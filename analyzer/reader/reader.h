@@ -127,6 +127,9 @@ struct process {
 	uint32_t own_exit_kind; /* as the process itself recorded it */
 	int32_t own_exit_code;
 	uint32_t stacks; /* enum mt_stacks */
+	uint32_t record; /* enum mt_record_mode */
+	/* with MT_RECORD_YOUNG: no more bytes of young blocks were ever alive at once */
+	uint64_t young_bytes;
 	uint32_t depth;
 	uint64_t sample_bytes;
 	unsigned threads; /* that recorded at least one event */

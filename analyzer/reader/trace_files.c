@@ -48,6 +48,7 @@ static int add_image(struct entries *l, struct image *im)
 	int e = add(l, s, im->name, ".info", &im->info_file);
 	e = e ? e : add(l, s, im->name, ".nodes", &im->node_file);
 	e = e ? e : add(l, s, im->name, ".ring", &im->raw.file);
+	e = e ? e : add(l, s, im->name, ".young", &im->young_file);
 	return e ? e : add(l, s, im->name, ".trace", &im->trace.file);
 }
 

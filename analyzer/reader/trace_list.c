@@ -19,7 +19,9 @@ enum { DEEPEST = 2 };
 /* "PID-N.info" and the like. */
 static bool is_of_image(const char *name)
 {
-	static const char *const ends[] = { ".info", ".nodes", ".ring", ".trace", ".trace.fold", ".holders" };
+	static const char *const ends[] = {
+		".info", ".nodes", ".ring", ".young", ".trace", ".trace.fold", ".holders",
+	};
 	size_t pid = strspn(name, "0123456789"), n = pid && name[pid] == '-' ? strspn(name + pid + 1, "0123456789") : 0;
 	for (size_t i = 0; n && i < sizeof(ends) / sizeof(*ends); i++)
 		if (!strcmp(name + pid + 1 + n, ends[i]))

@@ -196,6 +196,11 @@ static void print_assumptions(const struct heap_replay *r, const struct asked *a
 			STYLE_BAD,
 			output_format("  %s allocations were folded and %s events lost: the replay has none of them",
 				      COUNT(plan->folded), COUNT(plan->lost)));
+	if (plan->young)
+		output_fit_line(STYLE_BAD,
+				output_format("  %s small blocks are totals, which can't be replayed: record with "
+					      "MEMTRACE_RECORD=all",
+					      COUNT(plan->young)));
 	for (size_t i = 0; i < a->missing_count; i++)
 		output_fit_line(STYLE_FAINT, output_format("  not installed: %s", a->missing[i]));
 }
@@ -285,6 +290,7 @@ static int print_json(const struct heap_replay *r, const struct asked *a)
 	json_object_set_new(heap, "live_peak_bytes", json_bytes(plan->most_live));
 	json_object_set_new(heap, "complete", json_boolean(plan->complete));
 	json_object_set_new(heap, "folded", json_bytes(plan->folded));
+	json_object_set_new(heap, "young", json_bytes(plan->young));
 	json_object_set_new(heap, "lost_events", json_bytes(plan->lost));
 	json_object_set_new(heap, "samples", json_bytes(r->looks));
 	json_object_set_new(heap, "other_bytes", json_bytes(r->other));

@@ -184,6 +184,7 @@ void mt_config_read(void)
 	c->python_allocators = number_of(MT_SET_PYTHON_ALLOCATORS) != 0;
 	c->python = number_of(MT_SET_PYTHON) != 0;
 	c->stacks = (uint32_t)number_of(MT_SET_STACKS);
+	c->record = (uint32_t)number_of(MT_SET_RECORD);
 	c->sample_bytes = number_of(MT_SET_SAMPLE);
 	c->sample_seed = number_of(MT_SET_SAMPLE_SEED);
 	c->depth = (uint32_t)number_of(MT_SET_DEPTH);

@@ -17,6 +17,7 @@ struct mt_config {
 	uint64_t sample_bytes;
 	uint64_t sample_seed; /* 0 = a different one in each run */
 	uint32_t stacks;      /* enum mt_stacks */
+	uint32_t record;      /* enum mt_record_mode */
 	uint32_t depth;
 	uint8_t off; /* this program is not recorded: secure execution, or excluded */
 	uint8_t children;

@@ -98,19 +98,24 @@ static inline __attribute__((always_inline)) int passes_on(const void *old, cons
  * block was not released after all, it is undone. */
 static void *reallocate(unsigned hook, void *old, size_t n, const void *caller, const struct mt_frame *frame)
 {
+	struct mt_young_taken taken;
+	int young;
 	void *p;
 
 	if (mt_boot_owns(old))
 		return move_from_pool(hook, old, n, caller);
 	if (!MT_READY(realloc))
 		return old ? NULL : mt_boot_alloc(16, n);
-	if (old)
-		mt_record_free(hook, old);
+	young = old && mt_record_take(hook, old, &taken);
 	p = MT_REAL(mt_real.realloc(old, n));
+	if (young && (p || !n))
+		mt_record_freed(&taken);
 	if (p) {
 		mt_record_alloc(hook, p, n, caller, frame);
 	} else if (n || !old) {
-		if (old)
+		if (young)
+			mt_young_kept(&taken);
+		else if (old)
 			mt_record_undo(hook, old);
 		mt_record_fail(hook, MT_ALLOC, n, caller);
 	}

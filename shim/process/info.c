@@ -141,6 +141,7 @@ static void fill_info(struct mt_info *info, enum mt_origin origin, uint32_t pare
 	mt_process.fork_node = mt_process.fork_node2 = 0; /* who it forks without a handler has none */
 	info->attached = mt_process.attached;
 	info->stacks = mt_config.stacks;
+	info->record = mt_config.record;
 	info->depth = mt_config.depth;
 	info->sample_bytes = mt_config.sample_bytes;
 	info->start_real_ns = mt_clock_ns(CLOCK_REALTIME);

@@ -57,6 +57,7 @@
 #include "shim/trace/ring.h"
 #include "shim/trace/session.h"
 #include "shim/trace/unseen.h"
+#include "shim/trace/young.h"
 
 #define SANDBOX_RINGS 32  /* for threads that begin later */
 #define FIXED_CHUNKS  256 /* 64 MiB of address space; of the disk 4 KiB each until they are used */
@@ -69,6 +70,7 @@ static uint32_t entering; /* pid of the process in which a thread is in enter() 
 static void take_tables(struct mt_tables *t)
 {
 	mt_ring_tables(t);
+	mt_young_tables(t);
 	mt_stack_tables(t);
 	mt_ehframe_tables(t);
 	mt_modules_tables(t);
@@ -146,6 +148,7 @@ static int enter_child(void)
 	mt_process.info = NULL;
 	mt_record_reset();
 	mt_ring_reset();
+	mt_young_reset();
 	if (mt_config.children)
 		mt_modules_keep();
 	mt_log_reset();
@@ -222,11 +225,13 @@ void mt_life_before_fork(void)
 		return;
 	if (!mt_record_stacks(&mt_process.fork_node, &mt_process.fork_node2))
 		mt_process.fork_node = mt_process.fork_node2 = 0;
+	mt_record_before_fork();
 	mt_process.fork_ticks = mt_ticks();
 }
 
 void mt_life_after_fork(void)
 {
+	mt_young_after_fork();
 	mt_process.fork_ticks = 0;
 	mt_process.fork_node = mt_process.fork_node2 = 0;
 }

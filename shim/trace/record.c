@@ -42,8 +42,10 @@ static int is_stale(const char *frame)
 /* What the frame left half done is not published. */
 static void forget_frame(void)
 {
-	if (self.ring)
+	if (self.ring) {
 		mt_ring_mend(self.ring);
+		mt_young_mend(self.ring);
+	}
 	mt_ring_return(&self.loan);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	self.busy = self.idle;
@@ -190,12 +192,40 @@ int mt_record_enter(void)
 	       (may_record(__builtin_frame_address(0)) && self.busy == self.idle);
 }
 
+/* What is to be done with an event. All but PLAIN are for young blocks. */
+enum way {
+	PLAIN,
+	FREES,    /* the block may be in the table, and the event has no stamp yet */
+	TAKES,    /* the same, of a realloc */
+	FREED,    /* that has gone well: there is no event */
+	ALLOCATES /* the block may be put into the table */
+};
+
+/* Nonzero if there is nothing to write. */
+static inline __attribute__((always_inline)) int is_young(struct mt_ring *ring, struct mt_event *e, enum way way,
+							  struct mt_young_taken *taken)
+{
+	if (way == ALLOCATES)
+		return ring == self.ring && mt_young_put(ring, e);
+	if (way == FREED) {
+		mt_young_freed(ring, taken);
+		return 1;
+	}
+	if (way == FREES ? mt_young_free(ring, e->addr) : mt_young_take(e->addr, taken))
+		return 1;
+	e->ticks = mt_ticks();
+	e->size = (uint64_t)mt_young_is_older(ring, e->addr);
+	return 0;
+}
+
 static inline __attribute__((always_inline)) void write_event(struct mt_ring *ring, struct mt_event *slots, uint32_t n,
-							      const void *caller, const struct mt_frame *hook_frame)
+							      const void *caller, const struct mt_frame *hook_frame,
+							      enum way way, struct mt_young_taken *taken)
 {
 	if (caller)
 		take_stacks(ring, slots, caller, hook_frame);
-	mt_ring_write(ring, slots, n);
+	if (way == PLAIN || !is_young(ring, slots, way, taken))
+		mt_ring_write(ring, slots, n);
 	if (__builtin_expect(slots->ticks >= mt_recorder_due, 0))
 		mt_recorder_want();
 }
@@ -204,7 +234,8 @@ static inline __attribute__((always_inline)) void write_event(struct mt_ring *ri
  * that was interrupted may be gone all the same, if a handler has left by longjmp and the program went deeper: then no
  * handler's frame lies between it and us. */
 static __attribute__((noinline)) void record_aside(struct mt_event *slots, uint32_t n, const void *caller,
-						   const struct mt_frame *hook_frame, const char *interrupted)
+						   const struct mt_frame *hook_frame, const char *interrupted,
+						   enum way way, struct mt_young_taken *taken)
 {
 	struct mt_loan outer = self.loan;
 	struct mt_ring *ring;
@@ -217,7 +248,7 @@ static __attribute__((noinline)) void record_aside(struct mt_event *slots, uint3
 	ring = self.loan.ring;
 	if (interrupted)
 		gone = mt_stack_passes(mt_ring_stack(ring), (uintptr_t)interrupted);
-	write_event(ring, slots, n, caller, hook_frame);
+	write_event(ring, slots, n, caller, hook_frame, way, taken);
 	mt_ring_return(&self.loan);
 	if (outer.out)
 		self.loan = (struct mt_loan){ outer.ring, 1, self.loan.number };
@@ -226,7 +257,8 @@ static __attribute__((noinline)) void record_aside(struct mt_event *slots, uint3
 }
 
 static inline __attribute__((always_inline)) void record_from(struct mt_event *slots, uint32_t n, const void *caller,
-							      const struct mt_frame *hook_frame)
+							      const struct mt_frame *hook_frame, enum way way,
+							      struct mt_young_taken *taken)
 {
 	const char *frame = __builtin_frame_address(0);
 	struct mt_ring *ring;
@@ -235,7 +267,7 @@ static inline __attribute__((always_inline)) void record_from(struct mt_event *s
 		if (!may_record(frame))
 			return;
 		if (self.busy != self.idle) {
-			record_aside(slots, n, caller, hook_frame, self.busy);
+			record_aside(slots, n, caller, hook_frame, self.busy, way, taken);
 			return;
 		}
 	}
@@ -243,16 +275,16 @@ static inline __attribute__((always_inline)) void record_from(struct mt_event *s
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	ring = self.ring ? self.ring : take_ring();
 	if (__builtin_expect(ring != NULL, 1))
-		write_event(ring, slots, n, caller, hook_frame);
+		write_event(ring, slots, n, caller, hook_frame, way, taken);
 	else
-		record_aside(slots, n, caller, hook_frame, NULL);
+		record_aside(slots, n, caller, hook_frame, NULL, way, taken);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	self.busy = self.idle;
 }
 
 static inline __attribute__((always_inline)) void record(struct mt_event *slots, uint32_t n, const void *caller)
 {
-	record_from(slots, n, caller, NULL);
+	record_from(slots, n, caller, NULL, PLAIN, NULL);
 }
 
 /* ---- what the hooks call ---- */
@@ -280,16 +312,65 @@ void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *cal
 	};
 
 	mt_recorder_weigh(bytes);
-	record_from(&e, 1, caller, frame);
+	if (__builtin_expect(mt_config.record == MT_RECORD_YOUNG, 0))
+		record_from(&e, 1, caller, frame, ALLOCATES, NULL);
+	else
+		record_from(&e, 1, caller, frame, PLAIN, NULL);
+}
+
+int mt_record_take(unsigned hook, const void *p, struct mt_young_taken *taken)
+{
+	struct mt_event e = { .addr = (uintptr_t)p, .hook = hook, .kind = MT_FREE };
+
+	taken->entry = NULL;
+	if (!mt_young_is_used())
+		mt_record_free(hook, p);
+	else if (!mt_record_is_off())
+		record_from(&e, 1, NULL, NULL, TAKES, taken);
+	return taken->entry != NULL;
+}
+
+void mt_record_freed(struct mt_young_taken *taken)
+{
+	struct mt_event none = { .kind = MT_NONE };
+
+	if (!mt_record_is_off())
+		record_from(&none, 1, NULL, NULL, FREED, taken);
+}
+
+static __attribute__((noinline)) void free_young(unsigned hook, const void *p)
+{
+	struct mt_event e = { .addr = (uintptr_t)p, .hook = hook, .kind = MT_FREE };
+
+	record_from(&e, 1, NULL, NULL, FREES, NULL);
+}
+
+void mt_record_before_fork(void)
+{
+	struct mt_ring *ring;
+
+	if (!mt_young_is_used() || mt_process_state() != MT_STATE_ACTIVE || self.busy != self.idle || is_stranger())
+		return;
+	self.busy = __builtin_frame_address(0);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	ring = take_ring();
+	if (ring)
+		mt_young_before_fork(ring);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	self.busy = self.idle;
 }
 
 void mt_record_free(unsigned hook, const void *p)
 {
 	if (mt_record_is_off())
 		return;
-	struct mt_event e = { .ticks = mt_ticks(), .addr = (uintptr_t)p, .hook = hook, .kind = MT_FREE };
+	if (__builtin_expect(mt_young_is_used(), 0)) {
+		free_young(hook, p);
+	} else {
+		struct mt_event e = { .ticks = mt_ticks(), .addr = (uintptr_t)p, .hook = hook, .kind = MT_FREE };
 
-	record(&e, 1, NULL);
+		record(&e, 1, NULL);
+	}
 	if (__builtin_expect(mt_holders_on, 0) && self.ring && !self.ring->thread)
 		mt_holders_idle();
 }

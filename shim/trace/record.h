@@ -14,6 +14,7 @@
 #include "format/format.h"
 #include "shim/base/state.h"
 #include "shim/stack/stack.h"
+#include "shim/trace/young.h"
 
 /* Nonzero if nothing is to be recorded, nor done before it is known: the hooks of the heap then call the real function
  * and are done. Tested before any clock is read, too: a strict sandbox has none. */
@@ -29,6 +30,12 @@ static inline int mt_record_is_off(void)
 void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *caller, const struct mt_frame *frame);
 void mt_record_free(unsigned hook, const void *p);
 void mt_record_undo(unsigned hook, const void *p);
+
+/* Of a realloc, before the real call, in the place of mt_record_free(): a young block is only taken out. Nonzero: it is
+ * in *taken; after the call mt_record_freed() or, if it was not freed, mt_young_kept() is due. */
+int mt_record_take(unsigned hook, const void *p, struct mt_young_taken *taken);
+void mt_record_freed(struct mt_young_taken *taken);
+
 void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_ext_map *ext, const void *caller);
 void mt_record_unmap(unsigned hook, const void *p, size_t bytes);
 /* A device event or a mark: `kind` is one of MT_DEVICE_* or MT_MARK, `ext` is copied. `caller` NULL = without a stack.
@@ -49,6 +56,9 @@ void mt_record_mute(int on);
 /* The calling thread is about to have a child that runs in its memory at the same time, and with its thread-local
  * storage. What that child does is not recorded, but counted as lost. */
 void mt_record_share(void);
+
+/* The calling thread is about to fork: what the child inherits is published. */
+void mt_record_before_fork(void);
 
 /* Forgets the calling thread's rings: they belonged to the parent of a fork. */
 void mt_record_reset(void);

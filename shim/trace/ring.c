@@ -247,7 +247,7 @@ static int next_chunk(struct mt_ring *ring)
 /* ---- events ---- */
 
 /* Slots are about to cross `ready`, or there is no chunk. */
-static int make_room(struct mt_ring *ring, uint32_t n, uint64_t ticks)
+int mt_ring_make_room(struct mt_ring *ring, uint32_t n, uint64_t ticks)
 {
 	while (ring->slots && ring->used + n > ring->ready && ring->ready < MT_CHUNK_SLOTS)
 		if (!make_ready(ring))
@@ -264,7 +264,7 @@ static int make_room(struct mt_ring *ring, uint32_t n, uint64_t ticks)
 
 void mt_ring_write_on(struct mt_ring *ring, const struct mt_event *slots, uint32_t n)
 {
-	if (!make_room(ring, n, slots->ticks)) {
+	if (!mt_ring_make_room(ring, n, slots->ticks)) {
 		/* who has the ring is in the next chunk's header anyway */
 		if (slots->kind != MT_THREAD) {
 			ring->lost++;
@@ -384,6 +384,8 @@ static int left_nothing(const struct mt_ring *ring)
 			sum += mix(e->addr);
 		else if (e->kind == MT_FREE)
 			sum -= mix(e->addr);
+		else if (e->kind == MT_FOLD) /* of blocks that came and went */
+			i++;
 		else
 			return 0;
 	}
@@ -410,10 +412,22 @@ static void announce(struct mt_ring *ring, uint32_t thread, uint32_t tid)
 	mt_ring_write(ring, &e, 1);
 }
 
+void mt_ring_announce(struct mt_ring *ring, uint32_t thread)
+{
+	/* relaxed: who looks whether we are alive takes it for a moment; then the tid is that of the record */
+	uint32_t owner = __atomic_load_n(&ring->owner, __ATOMIC_RELAXED);
+
+	announce(ring, thread, thread == ring->number && owner < MT_OWNER_ANY ? owner : 0);
+}
+
 /* The calling thread has the ring to itself from here on. */
 static void begin(struct mt_ring *ring, uint32_t tid, const char *name)
 {
-	int has_left = !left_nothing(ring);
+	int has_left;
+
+	MT_SET_EACH (mt_ring_left, left)
+		(*left)->leave(ring);
+	has_left = !left_nothing(ring);
 
 	if (has_left && (ring->number == MT_NO_THREAD || __atomic_load_n(&numbers, __ATOMIC_RELAXED) < MANY_THREADS)) {
 		ring->number = new_number();
@@ -427,6 +441,8 @@ static void begin(struct mt_ring *ring, uint32_t tid, const char *name)
 	mt_stack_reset(mt_ring_stack(ring));
 	mt_python_reset(mt_ring_python(ring));
 	announce(ring, ring->number, tid);
+	if (ring->young.area)
+		__atomic_store_n(&ring->young.area->thread, ring->number, __ATOMIC_RELAXED); /* see mt_young_take() */
 	ring->first_slot = slots_now(ring);
 	ring->first_seq = ring->seq;
 }

@@ -14,7 +14,9 @@
 #include <stdint.h>
 
 #include "format/format.h"
+#include "shim/base/set.h"
 #include "shim/trace/sample.h"
+#include "shim/trace/young.h"
 
 struct mt_ring {
 	struct mt_event *slots; /* of the chunk being filled; NULL = none could be had */
@@ -30,6 +32,7 @@ struct mt_ring {
 	uint64_t lost;     /* events, since the last one that could be written */
 	uint64_t retry_ns; /* CLOCK_MONOTONIC; no attempt to get a chunk is made before */
 	struct mt_sample sample;
+	struct mt_young young;
 	uint32_t captures;    /* of stacks, by the thread that has it */
 	uint32_t stack_bytes; /* of struct mt_stack, rounded up */
 	/* of the thread that has the ring to itself, or had it: */
@@ -49,6 +52,12 @@ enum mt_owner { MT_OWNER_NONE, MT_OWNER_ANY = 1u << 31 /* somebody of whom nobod
 /* A ring for the calling thread, which has none: that of one that has ended, or a new one. NULL if there is no memory.
  * It is the thread's until it ends. */
 struct mt_ring *mt_ring_take(void);
+
+/* What is done when a ring gets another thread: the one before has left. Its events are still of that one. */
+struct mt_ring_left {
+	void (*leave)(struct mt_ring *ring);
+};
+MT_SET(mt_ring_left);
 
 /* A ring borrowed for one event, as by a signal handler that interrupts the writing of another. What a thread borrows
  * next is the same ring, if it can be: an event may undo the one before it. */
@@ -70,6 +79,22 @@ void mt_ring_renamed(struct mt_ring *ring);
 
 /* The rest of mt_ring_write: slots are about to cross `ready`. */
 void mt_ring_write_on(struct mt_ring *ring, const struct mt_event *slots, uint32_t n);
+
+/* Makes room for `n` slots in one chunk; 0 if there is none. `ticks` is now. */
+int mt_ring_make_room(struct mt_ring *ring, uint32_t n, uint64_t ticks);
+static inline int mt_ring_room(struct mt_ring *ring, uint32_t n, uint64_t ticks)
+{
+	return __builtin_expect(ring->used + n <= ring->ready, 1) || mt_ring_make_room(ring, n, ticks);
+}
+
+/* Of the next slot; what is published lies below. */
+static inline uint64_t mt_ring_position(const struct mt_ring *ring)
+{
+	return ring->slots ? (ring->seq - 1) * MT_CHUNK_SLOTS + ring->used : ring->seq * MT_CHUNK_SLOTS;
+}
+
+/* Events from here on are those of the thread with that number. */
+void mt_ring_announce(struct mt_ring *ring, uint32_t thread);
 
 static inline void mt_ring_put(struct mt_ring *ring, const struct mt_event *slots, uint32_t n)
 {

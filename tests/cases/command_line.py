@@ -195,7 +195,7 @@ ELSEWHERE = {("live", "every")} | {(c, "quiet") for c in ("report", "html", "pea
 ELSEWHERE |= {("export", "output"), ("live", "openmetrics"), ("html", "detail")}  # export_pprof.py, live.py, page.py
 ELSEWHERE |= {(c, "no-debug-files") for c in ("report", "html", "peak", "leaks", "frag", "whatif", "diff", "export")}  # foreign.py: of a trace without symbols
 RECORDING = {
-    "output": "MEMTRACE_OUTPUT=x", "stacks": "MEMTRACE_STACKS=none", "sample": "MEMTRACE_SAMPLE=1K", "depth": "MEMTRACE_DEPTH=7",
+    "output": "MEMTRACE_OUTPUT=x", "record": "MEMTRACE_RECORD=young", "stacks": "MEMTRACE_STACKS=none", "sample": "MEMTRACE_SAMPLE=1K", "depth": "MEMTRACE_DEPTH=7",
     "limit": "MEMTRACE_LIMIT=1G", "keep-free": "MEMTRACE_KEEP_FREE=1K", "ring-dir": "MEMTRACE_RING_DIR=/tmp", "children": "MEMTRACE_CHILDREN=0",
     "exclude": "MEMTRACE_EXCLUDE=no", "paused": "MEMTRACE_PAUSED=1", "python-allocators": "MEMTRACE_PYTHON_ALLOCATORS=1",
     "holders": "MEMTRACE_HOLDERS=1", "verbose": "MEMTRACE_VERBOSE=1", "reduce": "MEMTRACE_REDUCE=1",

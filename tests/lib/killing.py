@@ -14,11 +14,11 @@ VICTIMS = ("target", "both", "recorder")
 
 
 class Shot:
-    """One run that is shot at. `moment` = seconds after its start, `flags` = the program's."""
+    """One run that is shot at. `moment` = seconds after its start, `flags` = the program's, `record` = MEMTRACE_RECORD."""
 
-    def __init__(self, seed, victim, moment, flags):
+    def __init__(self, seed, victim, moment, flags, record="all"):
         cwd = mt.scratch("kill")
-        self.seed, self.victim, self.moment, self.flags = seed, victim, moment, flags
+        self.seed, self.victim, self.moment, self.flags, self.record = seed, victim, moment, flags, record
         self.log = os.path.join(cwd, "log")
         self.trace = mt.Trace(os.path.join(cwd, "t"))
         self.recorder_pid = 0
@@ -26,7 +26,7 @@ class Shot:
         load = (25, 500, flags, 8000) if victim == "target" else (30, 1500, flags, 2000)
         command = [mt.program("oracle"), self.log] + [str(a) for a in (seed, 3) + load]
         self.out = open(os.path.join(cwd, "out"), "w+")
-        self.child = subprocess.Popen(command, env=mt.shim_env(self.trace.path), cwd=cwd, stdout=self.out, stderr=self.out,
+        self.child = subprocess.Popen(command, env=mt.shim_env(self.trace.path, MEMTRACE_RECORD=record), cwd=cwd, stdout=self.out, stderr=self.out,
                                       start_new_session=True)
         self.started = time.monotonic()
 
@@ -82,6 +82,9 @@ class Shot:
         done = self.trace.tool("dump")
         mt.check(done.status == 0, "%s: %s" % (self, done))
         images = {image.pid: image for image in oplog.parse_dump(done.out).values()}
+        self.compare_sums([log for log in logs.values() if log.ops], images)
+        if self.record == "young":
+            return sum(len(log.ops) for log in logs.values())
         return sum(self.compare(log, images) for log in logs.values() if log.ops)
 
     def compare(self, log, images):
@@ -96,6 +99,25 @@ class Shot:
             extra = [e for e in extra if e.kind != "unmap"]
             mt.check(len(extra) < 40, "%s: %d events too many, such as %s" % (self, len(extra), extra[:3]))
         return len(log.ops)
+
+    def compare_sums(self, logs, images):
+        """Also where small blocks have no events they are in the totals, and each that is alive is there."""
+        figures = {p["pid"]: p["host"] for p in self.trace.json("report")["processes"]}
+        for pid in {log.pid for log in logs}:
+            mt.check(pid in images, "%s: process %d is not in the trace" % (self, pid))
+            own = [log for log in logs if log.pid == pid]
+            in_flight = len({op.tid for log in own for op in log.ops})
+            expected = oplog.Expected()
+            for log in own:
+                expected = expected + oplog.Expected().add_all(log.ops)
+            live, wanted = oplog.live_of(images[pid]), +expected.live
+            gone = [k for k in wanted if live.get(k[0]) != k[1]]
+            mt.check(len(gone) <= in_flight, "%s: alive in the log of %d, not in the trace: %s" % (self, pid, gone[:5]))
+            extra = len(live) - sum(wanted.values())
+            mt.check(extra < 40, "%s: %d blocks of %d alive beyond its log" % (self, extra, pid))
+            for what in ("allocations", "frees"):
+                beyond = figures[pid][what] - getattr(expected, what)
+                mt.check(-in_flight <= beyond < 40, "%s: %d %s of %d beyond its log" % (self, beyond, what, pid))
 
 
 def moments(count, seed):
@@ -119,9 +141,9 @@ def shoot(plan):
         shutil.rmtree(os.path.dirname(shot.log), ignore_errors=True)
 
 
-def volley(count, seed):
+def volley(count, seed, record="all"):
     """Some at a time: most of the time is waiting. A thread each, so that nobody's moment waits for another's end."""
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        compared = sum(pool.map(shoot, moments(count, seed)))
+        compared = sum(pool.map(shoot, ((*moment, record) for moment in moments(count, seed))))
     print("# %d operations compared" % compared)
     mt.check(compared > 100 * count, "only %d operations were compared" % compared)

@@ -133,6 +133,8 @@ def scratch(prefix="run"):
 def clean_env(**more):
     """Without what would change a run, or what is printed where there is no terminal."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("MEMTRACE") and k not in ("LD_PRELOAD", "COLUMNS", "LINES")}
+    if os.environ.get("RECORD"):  # all of a file's cases in another mode: RECORD=young tests/run NAME
+        env["MEMTRACE_RECORD"] = os.environ["RECORD"]
     env.update({k: v for k, v in more.items() if v is not None})
     return env
 

@@ -8,6 +8,7 @@
 
 #include "shim/trace/ring.c"
 #include "shim/trace/sample.c"
+#include "shim/trace/young.c"
 
 #define WRITERS 4
 #define LIVES   5     /* threads that each writer starts, one after the other */

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "shim/base/clock.c"
@@ -19,6 +20,7 @@ struct mt_process mt_process;
 static struct mt_info stub_info;
 static uint8_t stub_states[MT_MAX_CHUNKS];
 static uint64_t stub_bytes_left; /* what the disk holds */
+static int stub_shared;          /* files are seen by forked children, too */
 
 struct mt_libc mt_libc_found = { .clock_gettime = clock_gettime };
 uint8_t mt_libc_known = 1;
@@ -95,6 +97,8 @@ void *mt_disk_map(const char *ext, uint64_t offset, size_t bytes, size_t reserve
 	(void)offset;
 	(void)reserved;
 	(void)how;
+	if (stub_shared)
+		return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	return mt_sys_pages(bytes);
 }
 

@@ -4,7 +4,9 @@
 
 #include "analyzer/recorder/rings/file_io.h"
 #include "analyzer/util/error.h"
+#include "analyzer/util/late_slots.h"
 #include "analyzer/util/vec.h"
+#include "analyzer/util/young_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -199,9 +201,12 @@ static int write_events(struct record_process *p, struct recorder *r, size_t cou
 {
 	uint32_t cover_count;
 	const struct mt_cover *covers = ring_cut_covers(r->cut, &cover_count);
+	int e = p->info->record == MT_RECORD_YOUNG ? late_slots_sort(r->slots, r->rings, count) : 0;
+	if (e)
+		return e;
 	clamp_first(p, r, count);
-	int e = codec_encode_events(r->codec, r->slots, r->rings, (uint32_t)count, covers, cover_count, r->shift,
-				    &r->block);
+	e = codec_encode_events(r->codec, r->slots, r->rings, (uint32_t)count, covers, cover_count, r->shift,
+				&r->block);
 	if (e)
 		return codec_failed(p, e);
 	e = append(p, r);
@@ -306,6 +311,24 @@ static bool gives_back(const struct record_process *p, const struct recorder *r)
 	return p->over && (r->tight || chunk_count(p) > RECORD_BLOCK_SLOTS / MT_CHUNK_SLOTS);
 }
 
+/* What the table still has of a process that is over. *file is the caller's to free. */
+static int read_young(const struct record_process *p, const struct recorder *r, void **file,
+		      struct ring_cut_rings *rings)
+{
+	struct stat st;
+	int fd = p->over && p->info->record == MT_RECORD_YOUNG ? open_raw(p, r, "young", O_RDONLY) : -1;
+	size_t bytes = fd >= 0 && !fstat(fd, &st) ? young_file_bytes((uint64_t)st.st_size) : 0;
+	*file = bytes ? malloc(bytes) : NULL;
+	if (*file && read_at(fd, 0, *file, bytes)) {
+		rings->young = *file;
+		rings->young_bytes = bytes;
+		rings->young_rings = p->info->rings;
+	}
+	if (fd >= 0)
+		close(fd);
+	return bytes && !*file ? error_memory() : 0;
+}
+
 static int record_events(struct record_process *p, struct recorder *r)
 {
 	uint32_t wanted = p->over ? 1 : wanted_slots(p, r);
@@ -322,7 +345,10 @@ static int record_events(struct record_process *p, struct recorder *r)
 					.horizon = r->horizon,
 					.places = p->places,
 					.place_room = p->place_room };
-	e = ring_cut_begin(r->cut, &rings);
+	void *young;
+	e = read_young(p, r, &young, &rings);
+	if (!e)
+		e = ring_cut_begin(r->cut, &rings);
 	if (!e)
 		ring_cut_commit(r->cut); /* what an earlier recorder wrote and did not come to free */
 	if (!e)
@@ -333,6 +359,7 @@ static int record_events(struct record_process *p, struct recorder *r)
 	}
 	p->places = rings.places;
 	p->place_room = rings.place_room;
+	free(young);
 	if (e > 0)
 		p->wrote_ns = ticks_mono_ns();
 	return e;
@@ -433,6 +460,7 @@ static int finish(struct record_process *p, struct recorder *r)
 		return e;
 	remove_raw(p, r, "ring");
 	remove_raw(p, r, "nodes");
+	remove_raw(p, r, "young");
 	remove_raw(p, r, "info");
 	__atomic_fetch_sub(&r->session->used_bytes, p->info->disk_bytes, __ATOMIC_RELAXED);
 	p->finished = true;

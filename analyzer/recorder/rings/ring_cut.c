@@ -4,6 +4,7 @@
 #include "analyzer/util/heap.h"
 #include "analyzer/util/ring_slots.h"
 #include "analyzer/util/vec.h"
+#include "analyzer/util/young_file.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct cursor {
 	uint64_t position;   /* of window[at] */
 	uint32_t at, count;
 	struct mt_event *window;
+	bool whole;     /* the window is all there is of it: what is left of young blocks */
 	uint64_t order; /* of window[at] */
 	uint32_t cover; /* in cut.covers, + 1 */
 };
@@ -42,6 +44,7 @@ struct cut {
 	struct mt_cover *covers;
 	size_t cover_count, cover_room;
 	uint64_t skipped; /* slots of full chunks that can't be read */
+	struct young_rest young;
 };
 
 struct cut *ring_cut_new(void)
@@ -64,6 +67,7 @@ void ring_cut_free(struct cut *c)
 	free(c->heap);
 	free(c->windows);
 	free(c->covers);
+	young_rest_fini(&c->young);
 	free(c);
 }
 
@@ -229,6 +233,47 @@ static void start_cursor(struct cut *c, struct cursor *cursor, uint32_t first, u
 		cursor->thread = owner_at(c, chunk, cursor->position);
 }
 
+/* ---- what is left of young blocks ---- */
+
+static uint64_t ring_end(void *context, uint32_t ring)
+{
+	const struct cut *c = context;
+	uint64_t end = ring < c->rings->place_room ? c->rings->places[ring].position : 0;
+	for (size_t i = 0; i < c->chunk_count; i++)
+		if (c->chunks[i].ring == ring && chunk_end(&c->chunks[i]) > end)
+			end = chunk_end(&c->chunks[i]);
+	return end;
+}
+
+static int add_young(struct cut *c, struct young_ring *y)
+{
+	int e = vec_reserve(c->cursors, c->cursor_room, c->cursor_count + 1);
+	if (!e)
+		e = vec_reserve(c->rings->places, c->rings->place_room, y->ring + 1ul);
+	uint64_t taken = e ? 0 : c->rings->places[y->ring].position;
+	if (!e && taken < y->count)
+		c->cursors[c->cursor_count++] = (struct cursor){ .ring = y->ring,
+								 .thread = y->thread,
+								 .position = taken,
+								 .at = (uint32_t)taken,
+								 .count = (uint32_t)y->count,
+								 .window = y->slots,
+								 .whole = true };
+	return e;
+}
+
+static int add_all_young(struct cut *c)
+{
+	young_rest_fini(&c->young);
+	if (!c->rings->young || !c->rings->ended)
+		return 0;
+	int e = young_rest_make(&c->young, c->rings->young, c->rings->young_bytes, c->rings->young_rings, UINT64_MAX,
+				ring_end, c);
+	for (size_t i = 0; !e && i < c->young.count; i++)
+		e = add_young(c, &c->young.rings[i]);
+	return e;
+}
+
 static int make_cursors(struct cut *c)
 {
 	c->cursor_count = 0;
@@ -243,7 +288,8 @@ static int make_cursors(struct cut *c)
 			;
 		start_cursor(c, &c->cursors[c->cursor_count++], first, end);
 	}
-	return vec_reserve(c->heap, c->heap_room, c->cursor_count);
+	int e = add_all_young(c);
+	return e ? e : vec_reserve(c->heap, c->heap_room, c->cursor_count);
 }
 
 /* ---- heap ------------------------------------------------------------------------------------------------ */
@@ -262,7 +308,8 @@ static void fill_heap(struct cut *c)
 		c->window_slots = MT_CHUNK_SLOTS;
 	c->heap_count = 0;
 	for (size_t i = 0; i < c->cursor_count; i++) {
-		c->cursors[i].window = c->windows + i * c->window_slots;
+		if (!c->cursors[i].whole)
+			c->cursors[i].window = c->windows + i * c->window_slots;
 		if (cursor_ready(c, &c->cursors[i]))
 			c->heap[c->heap_count++] = &c->cursors[i];
 	}
@@ -316,6 +363,8 @@ static int take_slot(struct cut *c, struct cursor *cursor, struct mt_event *to)
 static bool has_extension(struct cut *c, struct cursor *cursor)
 {
 	const struct chunk *chunk = &c->chunks[cursor->chunk];
+	if (cursor->whole)
+		return cursor->at < cursor->count && cursor->window[cursor->at].kind == MT_EXT;
 	if (cursor->position >= chunk_end(chunk) || (cursor->at == cursor->count && !fill_window(c, cursor)))
 		return false;
 	return cursor->window[cursor->at].kind == MT_EXT;

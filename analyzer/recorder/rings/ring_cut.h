@@ -34,6 +34,10 @@ struct ring_cut_rings {
 	uint64_t horizon;          /* in ticks; not used with `ended` */
 	struct ring_place *places; /* by ring */
 	size_t place_room;
+	/* with `ended`: PID-N.young, whose rest becomes rings from number young_rings on; NULL = none */
+	const void *young;
+	size_t young_bytes;
+	uint32_t young_rings;
 };
 
 struct cut;

@@ -348,6 +348,7 @@ static int run_model(struct planning *g, struct reader *first, void (*on_progres
 	e = e ? e : g->error;
 	if (!e) {
 		g->plan->folded = model_process(m, g->plan->process->id)->fold.blocks;
+		g->plan->young = model_process(m, g->plan->process->id)->fold.young_blocks;
 		g->plan->lost = higher(g->plan->lost, g->plan->process->lost_events);
 		g->plan->complete = reader_complete(first) && reader_complete(r);
 		e = add_last_points(g);

@@ -41,6 +41,7 @@ struct heap_plan {
 	uint64_t most_seen; /* the part of it that was written to with HEAP_TOUCH_SEEN */
 	uint64_t zeroed;    /* bytes, in all, that calloc may have got from the kernel as zeros */
 	uint64_t folded;    /* allocations that folding left out of the trace */
+	uint64_t young;     /* that were recorded as totals */
 	uint64_t lost;      /* events */
 	bool complete;      /* else part of the trace is missing, maybe its end */
 	struct heap_point *points;

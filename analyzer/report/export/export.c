@@ -226,6 +226,8 @@ static void print_notes(const struct selection *v, const struct moments *m)
 		print_error("memtrace: note: stacks were sampled: their bytes are estimates\n");
 	if (moment_is_time(&v->options->at) && model_fold(v->model).until_ns)
 		print_error("memtrace: note: without short-lived blocks, which were folded at the disk limit\n");
+	if (model_fold(v->model).young_blocks)
+		print_error("memtrace: note: without short-lived small blocks, which were recorded as totals\n");
 }
 
 static int export_stacks(const struct export_ops *ops, struct export *x, const struct moments *m)

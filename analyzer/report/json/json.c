@@ -95,6 +95,17 @@ json_t *json_fold(const struct model_fold *f)
 	return o;
 }
 
+json_t *json_young(const struct model_fold *f)
+{
+	json_t *o = f->young_blocks ? json_object() : json_null();
+	if (!f->young_blocks)
+		return o;
+	json_object_set_new(o, "blocks", json_bytes(f->young_blocks));
+	json_object_set_new(o, "bytes", json_bytes(f->young_bytes));
+	json_object_set_new(o, "uncertain_bytes", json_bytes(f->young_most_bytes));
+	return o;
+}
+
 json_t *json_frame(const struct frame *f)
 {
 	json_t *o = json_object();

@@ -111,6 +111,8 @@ static void check_process(struct findings *f, const struct model_process *mp)
 	find_count(f, false, where, p->unplaced_stacks, "stacks were cut for want of room for the call tree");
 	find_count(f, false, where, mp->fold.blocks,
 		   "blocks were folded at the disk limit: they are in all totals, not among the events");
+	find_count(f, false, where, mp->fold.young_blocks,
+		   "small blocks were recorded as totals (MEMTRACE_RECORD=young): they are not among the events");
 	if (p->state == PROCESS_RUNNING)
 		find(f, false, where, ERROR_NO_OFFSET, "still running");
 	if (p->origin == MT_ORIGIN_FORK && !p->parent)

@@ -248,6 +248,10 @@ void frag_print(const struct frag *f)
 	if (f->heap_count > most)
 		print("%s more processes, with %s live: --process PID, -n ROWS\n", COUNT(f->heap_count - most),
 		      BYTES(rest));
+	if (f->heap_count && model_fold(f->selection->model).young_blocks)
+		print("%ssmall blocks were recorded as totals: of a moment before the end some are missing; record with "
+		      "MEMTRACE_RECORD=all%s\n",
+		      output_begin(STYLE_FAINT), output_end(STYLE_FAINT));
 	if (!f->device_count && !f->heap_count)
 		print("nothing to show: no pool on a device, no heap\n");
 }

@@ -179,6 +179,9 @@ static void print_moment(struct selection *v, const struct moment *at)
 	if (folded)
 		print("%sand up to %s of short-lived blocks, which were folded at the disk limit%s\n",
 		      output_begin(STYLE_FAINT), BYTES(folded), output_end(STYLE_FAINT));
+	if (at->kind == MODEL_HEAP && fold.young_blocks && v->options->at.kind != WHEN_END)
+		print("%sand up to %s of small blocks, which were recorded as totals%s\n", output_begin(STYLE_FAINT),
+		      BYTES(fold.young_most_bytes), output_end(STYLE_FAINT));
 	if (s->estimated)
 		print("%s%s%s\n", output_begin(STYLE_FAINT), SAMPLED_NOTE, output_end(STYLE_FAINT));
 	for (size_t i = 0; i < s->count && i < most; i++)

@@ -100,6 +100,7 @@ static json_t *json_process(const struct report *r, const struct model_process *
 	json_object_set_new(o, "pinned", json_totals(&m->kind[MODEL_PINNED]));
 	json_object_set_new(o, "registered_bytes", json_bytes(m->registered_bytes));
 	json_object_set_new(o, "folded", json_fold(&m->fold));
+	json_object_set_new(o, "young", json_young(&m->fold));
 	json_object_set_new(o, "own_allocator", json_own_allocator(r->selection, m));
 	json_system_process(o, r->analysis.host, p);
 	json_object_set_new(o, "threads", json_integer(p->threads));
@@ -180,6 +181,7 @@ static void set_head(json_t *o, const struct report *r)
 	const struct model_fold fold = model_fold(r->selection->model);
 	json_object_set_new(o, "complete", json_boolean(r->analysis.losses.complete));
 	json_object_set_new(o, "folded", json_fold(&fold));
+	json_object_set_new(o, "young", json_young(&fold));
 }
 
 /* A part of `live`. */

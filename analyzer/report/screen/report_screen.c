@@ -317,6 +317,11 @@ static void print_gaps(const struct report *r)
 				DURATION(fold.until_ns), COUNT(fold.blocks), BYTES(fold.most_bytes),
 				fold.most_other_bytes ? " of the heap, elsewhere " : "",
 				fold.most_other_bytes ? BYTES(fold.most_other_bytes) : ""));
+	if (fold.young_blocks)
+		output_fit_line(STYLE_FAINT,
+				output_format("%s small blocks recorded as totals (MEMTRACE_RECORD=young); moments and "
+					      "peaks of the heap lack up to %s",
+					      COUNT(fold.young_blocks), BYTES(fold.young_most_bytes)));
 }
 
 static unsigned count_gaps(const struct report *r)
@@ -325,7 +330,7 @@ static unsigned count_gaps(const struct report *r)
 	return (g.replaced > 0) + (g.missing > 0) + (g.given_up > 0) + count_own_allocators(r->selection) +
 	       (r->analysis.losses.unplaced_stacks > 0) +
 	       (r->analysis.losses.truncated_stacks > r->analysis.losses.unplaced_stacks) +
-	       (model_fold(r->selection->model).until_ns > 0);
+	       (model_fold(r->selection->model).until_ns > 0) + (model_fold(r->selection->model).young_blocks > 0);
 }
 
 /* ---- totals -------------------------------------------------------------------------------------------- */
