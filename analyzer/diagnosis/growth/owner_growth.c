@@ -303,18 +303,6 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 	t->all_per_second = owner_growth_per_second(t);
 }
 
-void owner_growth_of_track(struct owner_growth *t, const struct timeline *timeline, const struct model *m,
-			   const struct samples *samples, const struct growth_place *of, double doubt)
-{
-	struct cohort_table *table = calloc(1, sizeof(*table));
-	*t = (struct owner_growth){ .process = of->process, .forecast = forecast_never };
-	if (table) {
-		cohorts_add_track(timeline_cohorts(timeline), of->process, of->kind, of->device, table);
-		owner_growth_judge(t, timeline, m, samples, of, table, doubt);
-	}
-	free(table);
-}
-
 struct growth owner_growth_rise(const struct step_list *p, const struct step_track *t,
 				const struct owner_growth *judged)
 {
