@@ -120,11 +120,20 @@ static double host_limit(const struct samples *s, const struct step_list *steps,
 	return limit;
 }
 
+/* It ended by itself, and well: at which second memory would have ended nobody needs to know, and of a tenth of a second
+ * nobody can tell. Of steps there may be more the next time. */
+static bool is_over(const struct step_list *steps)
+{
+	const struct process *p = steps->process;
+	return steps->source == LOOP_NONE && p->state == PROCESS_ENDED && p->exit_kind == MT_EXIT_CODE &&
+	       p->exit_code == 0;
+}
+
 static bool find_limit(const struct timeline *timeline, const struct selection *v, const struct step_list *steps,
 		       const struct step_track *t, struct forecast_room *room)
 {
 	*room = (struct forecast_room){ .limit = INFINITY };
-	if (!steps->count)
+	if (!steps->count || is_over(steps))
 		return false;
 	if (t->device != MODEL_NO_DEVICE)
 		return t->device < model_devices(v->model) && device_limit(timeline, v, steps, t, room);
