@@ -305,30 +305,31 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 	/* what a graph keeps is made by more than one line */
 	describe_growth(out, d, most, groups,
 			tensors > 1 && most->category == CATEGORY_activations && may_be_graph(d, most));
-	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.95 : 0.7);
+	return holds_as(out, most, grown);
 }
 
 /* ---- facts --------------------------------------------------------------------------------------------- */
 
 /* It is no cause, but somebody wants to know. */
-static enum finding say_fact(const struct evidence *e, const struct evidence_device *d, enum outlook how,
-			     struct verdict *out)
+static enum finding say_fact(const struct evidence_device *d, enum outlook how, struct verdict *out)
 {
 	const struct evidence_growth *g = evidence_largest(d->growth.items, d->growth.count, how);
 	if (!g || g->is_copy || g->bytes < notable(d))
 		return FINDING_NONE;
 	describe_growth(out, d, g, 1, false);
-	return fact(out, e, g);
+	return fact(out, g);
 }
 
 enum finding device_grows(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
-	return say_fact(e, d, OUTLOOK_GROWS, out);
+	(void)e;
+	return say_fact(d, OUTLOOK_GROWS, out);
 }
 
 enum finding device_backlog(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
-	return say_fact(e, d, OUTLOOK_BACKLOG, out);
+	(void)e;
+	return say_fact(d, OUTLOOK_BACKLOG, out);
 }
 
 /* ---- copies -------------------------------------------------------------------------------------------- */

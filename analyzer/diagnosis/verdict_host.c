@@ -312,7 +312,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	if (!most)
 		return ruled_out(out, why_not_growing(e));
 	describe_leak(out, most, grown - most->bytes);
-	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.65);
+	return holds_as(out, most, grown);
 }
 
 /* ---- processes ------------------------------------------------------------------------------------------ */
@@ -344,7 +344,7 @@ static enum finding say_fact(const struct evidence *e, enum outlook how, struct 
 	if (!g || !evidence_is_steady(g) || g->is_copy || !matters(e, g))
 		return FINDING_NONE;
 	describe_leak(out, g, 0);
-	return fact(out, e, g);
+	return fact(out, g);
 }
 
 enum finding host_grows(const struct evidence *e, const struct evidence_device *d, struct verdict *out)

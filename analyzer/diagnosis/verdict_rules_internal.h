@@ -16,6 +16,15 @@ static inline enum finding holds(struct verdict *out, const struct evidence *e, 
 	return FINDING_HOLDS;
 }
 
+/* What grows is as sure as its growth, which knows what was lost (growth_doubt()). */
+static inline enum finding holds_as(struct verdict *out, const struct evidence_growth *g, uint64_t bytes)
+{
+	static const double confidence[] = { [CERTAINTY_LOW] = 0.4, [CERTAINTY_MEDIUM] = 0.7, [CERTAINTY_HIGH] = 0.9 };
+	out->bytes = bytes;
+	out->confidence = confidence[g->fit.certainty];
+	return FINDING_HOLDS;
+}
+
 /* `why` is allocated; it is `out`'s from now on. */
 static inline enum finding ruled_out(struct verdict *out, char *why)
 {
@@ -24,7 +33,7 @@ static inline enum finding ruled_out(struct verdict *out, char *why)
 }
 
 /* Growth that is described in `out` already, and is no leak: a fact, with the reason and without advice. */
-static inline enum finding fact(struct verdict *out, const struct evidence *e, const struct evidence_growth *g)
+static inline enum finding fact(struct verdict *out, const struct evidence_growth *g)
 {
 	char *why = outlook_why_no_leak(g->outlook), *text = output_format("%s, %s", out->evidence, why ? why : "");
 	free(why);
@@ -33,7 +42,7 @@ static inline enum finding fact(struct verdict *out, const struct evidence *e, c
 	out->evidence = text;
 	out->advice = NULL;
 	out->sites[0] = g->site;
-	return holds(out, e, g->bytes, g->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.7);
+	return holds_as(out, g, g->bytes);
 }
 
 /* The line that makes most besides the largest one's of what grows at one pace, where it makes a good part; or NULL. */

@@ -2,9 +2,11 @@
 
 #include "analyzer/diagnosis/growth/growth_matters.h"
 #include "analyzer/diagnosis/growth/owner_growth.h"
+#include "analyzer/diagnosis/growth/start_up.h"
 #include "analyzer/reader/process_limits.h"
 #include "analyzer/reader/tick_clock.h"
 #include "analyzer/live/live_sites.h"
+#include "analyzer/symbols/builtin_suppressions.h"
 #include "analyzer/timeline/process_piles.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
@@ -216,7 +218,7 @@ static void take_sites(struct live *l, const struct model *m, const struct step_
 	for (size_t k = 0; k < steps->track_count; k++)
 		if (steps->tracks[k].device != MODEL_NO_DEVICE)
 			return;
-	if (!live_sites_grow(&found, l->timeline, l->samples, m, steps))
+	if (!live_sites_grow(&found, l->timeline, l->samples, m, l->stacks, steps))
 		return;
 	const struct growth g = found.growth;
 	l->growth_rate = g.rate;
@@ -244,6 +246,19 @@ struct growing {
 	struct growth growth;
 };
 
+static void judge_track(struct owner_growth *found, const struct live *l, const struct model *m,
+			const struct growth_place *of, double doubt)
+{
+	struct cohort_table *table = calloc(1, sizeof(*table));
+	*found = (struct owner_growth){ .process = of->process, .forecast = forecast_never };
+	if (table) {
+		start_up_less(table, timeline_cohorts(l->timeline), m, l->reader, l->stacks, builtin_suppressed_import,
+			      of);
+		owner_growth_judge(found, l->timeline, m, l->samples, of, table, doubt);
+	}
+	free(table);
+}
+
 static bool goes_on(const struct live *l, const struct model *m, struct growing *g)
 {
 	const struct step_track *t = g->track;
@@ -251,7 +266,7 @@ static bool goes_on(const struct live *l, const struct model *m, struct growing 
 	struct owner_growth found;
 	if (t->kind == MODEL_DEVICE && track_of(g->list, MODEL_POOL, t->device))
 		return false;
-	owner_growth_of_track(&found, l->timeline, m, l->samples, &of, t->doubt);
+	judge_track(&found, l, m, &of, t->doubt);
 	g->growth.unproven = found.growth.unproven;
 	g->outlook = found.outlook;
 	if (!outlook_goes_on(found.outlook))
@@ -491,7 +506,8 @@ static int open_all(struct live *l, const char *dir)
 	int e = reader_open(&l->reader, &dir, 1, READER_FORCE | READER_FOLLOW);
 	if (e == 0 && reader_find(l->reader, l->options->process, 0) == reader_processes(l->reader))
 		e = reader_no_such_process(l->reader, l->options->process);
-	return e ? e : samples_open(&l->samples, l->reader);
+	l->stacks = stacks_new();
+	return e ? e : !l->stacks ? error_memory() : samples_open(&l->samples, l->reader);
 }
 
 /* What is being written may be half there: a little later it is whole. */
@@ -504,8 +520,10 @@ int live_follow(struct live *l, const char *dir)
 		if (e == 0)
 			e = read_all(l);
 		samples_close(l->samples);
+		stacks_free(l->stacks);
 		reader_close(l->reader);
 		l->samples = NULL;
+		l->stacks = NULL;
 		l->reader = NULL;
 		failures = e < 0 && e != ANEW && e != -MT_EUSAGE ? failures + 1 : 0;
 		if (failures)

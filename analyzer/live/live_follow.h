@@ -36,6 +36,7 @@ struct live {
 	struct reader *reader;
 	struct samples *samples;
 	struct timeline *timeline;
+	struct stacks *stacks;
 	uint64_t next_ns;      /* CLOCK_MONOTONIC: when show() is called again during reading */
 	uint64_t first_events; /* how many events there were when the whole trace was last read */
 	struct gauge gauges[LIVE_GAUGES];

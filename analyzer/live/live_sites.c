@@ -1,6 +1,7 @@
 #include "analyzer/live/live_sites.h"
 
 #include "analyzer/diagnosis/growth/growth_matters.h"
+#include "analyzer/symbols/builtin_suppressions.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,12 +78,27 @@ static bool is_first(const struct context *x, size_t i)
 	return true;
 }
 
+static void leave_out_start_up(struct context *x, struct stacks *stacks)
+{
+	const struct process *p = x->list->process;
+	size_t count = 0;
+	for (size_t i = 0; i < x->count; i++) {
+		uint32_t node, node2;
+		enum model_kind kind;
+		model_site_stack(x->model, p->id, x->sites[i], &node, &node2, &kind);
+		if (!builtin_suppressed_import(stacks, stacks_of_site(stacks, p, x->sites[i], node, node2)))
+			x->sites[count++] = x->sites[i];
+	}
+	x->count = count;
+}
+
 bool live_sites_grow(struct owner_growth *g, const struct timeline *timeline, const struct samples *samples,
-		     const struct model *m, const struct step_list *steps)
+		     const struct model *m, struct stacks *stacks, const struct step_list *steps)
 {
 	struct context x = { .timeline = timeline, .samples = samples, .model = m, .list = steps };
 	struct growth_scale scale = growth_scale_of(m, steps->process->host, samples);
 	x.count = cohorts_largest(timeline_cohorts(timeline), steps->process->id, x.sites, LIVE_MOST);
+	leave_out_start_up(&x, stacks);
 	for (size_t i = 0; i < x.count; i++)
 		x.places[i] = place_of(&x, x.sites[i]);
 	*g = (struct owner_growth){ 0 };

@@ -33,41 +33,38 @@ static const void *ask_alone(void *arg, const struct frame *f)
 	return why_of(BENIGN_ALONE, f->name);
 }
 
+static const char own[] = "the program's own";
+
 static const void *ask_python(void *arg, const struct frame *f)
 {
 	(void)arg;
-	return python_is_frame(f) ? why_of(BENIGN_PYTHON, f->file) : NULL;
+	if (!python_is_frame(f))
+		return NULL;
+	const char *why = why_of(BENIGN_PYTHON, f->file);
+	return why || python_is_library(f->file) ? why : own;
 }
 
-static const char own[] = "the program's own";
-
-static const void *ask_python_own(void *arg, const struct frame *f)
+static const char *ask_imports(struct stacks *s, uint32_t stack)
 {
-	const void *why = ask_python(arg, f);
-	return why || !python_is_frame(f) || python_is_library(f->file) ? why : own;
+	return stacks_ask(s, stack, MEMO_BENIGN_PYTHON, PART_PYTHON, ask_python, NULL);
+}
+
+const char *builtin_suppressed_import(struct stacks *s, uint32_t stack)
+{
+	const char *why = ask_imports(s, stack);
+	return why != own ? why : NULL;
 }
 
 /* From the inside: native frames up to the interpreter, Python's, and then the native ones around it; where no Python
  * ran, also what led there. */
-static const char *ask(struct stacks *s, uint32_t stack, enum stack_memo memo, stack_ask *python)
+const char *builtin_suppressed_stack(struct stacks *s, uint32_t stack)
 {
 	const char *why = stacks_ask(s, stack, MEMO_BENIGN_INNER, PART_INNER, ask_native, NULL);
 	if (!why)
-		why = stacks_ask(s, stack, memo, PART_PYTHON, python, NULL);
+		why = ask_imports(s, stack);
 	if (!why)
 		why = stacks_ask(s, stack, MEMO_BENIGN, PART_NATIVE, ask_native, NULL);
 	if (!why)
 		why = stacks_ask(s, stack, MEMO_BENIGN_ALONE, PART_ALONE, ask_alone, NULL);
-	return why && *why ? why : NULL;
-}
-
-const char *builtin_suppressed_stack(struct stacks *s, uint32_t stack)
-{
-	return ask(s, stack, MEMO_BENIGN_PYTHON, ask_python);
-}
-
-const char *builtin_suppressed_library(struct stacks *s, uint32_t stack)
-{
-	const char *why = ask(s, stack, MEMO_BENIGN_OWN, ask_python_own);
-	return why == own ? NULL : why;
+	return why && *why && why != own ? why : NULL;
 }

@@ -5,12 +5,11 @@
 
 #include "analyzer/symbols/stacks.h"
 
-/* Why blocks of this stack are no leak; NULL = they may be one. Equal reasons are one string, so pointers can be
- * compared. Can be used as owners_query.fold. */
+/* Why blocks of this stack are no leak; NULL = they may be one: a program's own Python code works wherever it runs, also
+ * while it is imported. Equal reasons are one string, so pointers can be compared. Can be used as owners_query.fold. */
 const char *builtin_suppressed_stack(struct stacks *s, uint32_t stack);
 
-/* The same, but what the program's own Python code allocates while it is imported may be a leak: a program may do all
- * its work there. */
-const char *builtin_suppressed_library(struct stacks *s, uint32_t stack);
+/* The same, as far as Python's frames tell: no library's symbols are read for that. */
+const char *builtin_suppressed_import(struct stacks *s, uint32_t stack);
 
 #endif

@@ -780,6 +780,11 @@ uint32_t cohorts_sites(const struct cohorts *c, unsigned process)
 	return l ? (uint32_t)l->number_count : 0;
 }
 
+bool cohorts_has(const struct cohorts *c, unsigned process, uint32_t site)
+{
+	return known_site(known_ledger(c, process), site) != NULL;
+}
+
 uint64_t cohorts_live(const struct cohorts *c, unsigned process, uint32_t site, uint32_t *blocks)
 {
 	const struct site *s = known_site(known_ledger(c, process), site);

@@ -51,6 +51,7 @@ struct cohort_table {
 	double single[COHORTS];
 	double died[COHORTS][COHORTS]; /* bytes: [made][freed], made < freed */
 	double passing;                /* bytes that were made and freed within one stretch */
+	unsigned since; /* the run is looked at from this stretch on, plus 1; 0 = from where there is something */
 };
 
 /* Adds what the site has, times `weight`. */
@@ -82,6 +83,8 @@ size_t cohorts_largest(const struct cohorts *c, unsigned process, uint32_t *site
 
 /* Sites of the process have smaller numbers than this. */
 uint32_t cohorts_sites(const struct cohorts *c, unsigned process);
+/* Whether something of the site lived for longer than a stretch, or is alive. */
+bool cohorts_has(const struct cohorts *c, unsigned process, uint32_t site);
 /* Bytes of a site at its track's end, and the number of blocks (may be NULL). */
 uint64_t cohorts_live(const struct cohorts *c, unsigned process, uint32_t site, uint32_t *blocks);
 

@@ -23,6 +23,7 @@
 #define WORKS               0.5  /* of what the process makes is freed by one that works */
 #define OUTLOOK_RISES       0.1  /* of the most there was: by so much more was alive at the end than in the middle */
 #define EVENLY              0.75 /* of the rise before: so much follows it, where it rises at one pace */
+#define ONE_JUMP            0.8  /* of the rise: what does so much at once has not been seen to go on */
 #define OLDER               1.25 /* times as old dies what dies late, in a backlog */
 #define SINGLE              0.5  /* of what came, by stacks that made one block: it is no loop's */
 #define SURE                12   /* cohorts with survivors, and ... */
@@ -143,6 +144,8 @@ static double rise(const double *alive, unsigned count, bool *evenly)
 	for (unsigned i = 0; i < 3; i++)
 		means[i] = mean_of(alive, half + i * part, half + (i + 1) * part);
 	const double more = (means[2] - means[0]) * 3 / 2; /* from the middle to the end */
+	if (fmax(means[1] - means[0], means[2] - means[1]) > ONE_JUMP * (means[2] - means[0]))
+		return 0;
 	*evenly = means[2] - means[1] >= EVENLY * (means[1] - means[0]);
 	return means[0] < means[1] && means[1] < means[2] && fmin(more, most - before) >= OUTLOOK_RISES * most ? more
 													       : 0;
@@ -379,7 +382,8 @@ struct outlook_found outlook_of(const struct cohort_table *t, const struct cohor
 	bool evenly;
 	double levels[COHORTS];
 	levels_of(t, whole, levels);
-	const unsigned began = beginning(levels, whole);
+	const unsigned since = t->since ? t->since - 1 : beginning(levels, whole),
+		       began = since < whole ? since : whole;
 	f.rise = rise(levels + began, whole - began, &evenly);
 	if (stays < fmax(STAYS * alive, OUTLOOK_LEAST_BYTES) && s.rest > STAYS) {
 		f.outlook = OUTLOOK_SHORT; /* what doesn't die has not got old enough */
@@ -396,6 +400,13 @@ struct outlook_found outlook_of(const struct cohort_table *t, const struct cohor
 			f.blocks += t->alive[i] > 0 ? t->blocks[i] * stay.bytes[i] / t->alive[i] : 0;
 	}
 	return f;
+}
+
+unsigned outlook_begins(const struct cohort_table *t, unsigned count)
+{
+	double levels[COHORTS];
+	levels_of(t, count, levels);
+	return beginning(levels, count);
 }
 
 const char *outlook_name(enum outlook o)

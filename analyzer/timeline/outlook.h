@@ -59,6 +59,9 @@ struct outlook_found {
 /* `step`: stretches that a step takes, 0 = no steps are known. What is younger has not been through a whole one. */
 struct outlook_found outlook_of(const struct cohort_table *t, const struct cohort_clock *clock, unsigned step);
 
+/* The first of `count` stretches in which there is something; `count` = in none. */
+unsigned outlook_begins(const struct cohort_table *t, unsigned count);
+
 /* The end of a sentence that begins "what grew did so": why it is no leak. The caller frees it. */
 char *outlook_why_no_leak(enum outlook o);
 

@@ -11,7 +11,7 @@
 #define ONE_LINE          0.9 /* of the time: then its function's lines are the phases */
 #define NO_LINE           UINT32_MAX
 #define IMPORTS           1u /* the line that stands for all imports */
-#define PHASES_MOST_LINES ((1u << 27) - 1)
+#define PHASES_MOST_LINES ((1u << 26) - 1)
 
 /* A line in a tree of lines: `parent` is the line that called its function. 0 is the root, 1 all imports. */
 struct line {
@@ -56,8 +56,10 @@ struct run {
 	struct line *lines;
 	size_t line_count, line_room;
 	struct stand {
-		uint32_t line : 27, depth : 3;
-		bool imports : 1, known : 1;
+		uint32_t line : 26, depth : 3;
+		bool imports : 1; /* at an import statement, or what its library does */
+		bool called : 1;  /* by a function of the program's own: not at the top of a module */
+		bool known : 1;
 	} *stands; /* by node2 */
 	size_t stand_room;
 	uint32_t *chain; /* scratch of line_at() */
@@ -186,7 +188,8 @@ static bool is_wrapper(const struct process_code *code)
 	return false;
 }
 
-/* What one more frame further in says: a stack's line is that of its outermost frames that are the program's own. */
+/* What one more frame further in says: a stack's line is that of its outermost frames that are the program's own, also
+ * of modules that it imports. */
 static struct stand look_further(struct run *r, uint32_t id, struct stand s)
 {
 	const struct mt_node *node = process_node(r->process, id);
@@ -196,12 +199,14 @@ static struct stand look_further(struct run *r, uint32_t id, struct stand s)
 	if (!code)
 		return s;
 	struct line *line = &r->lines[s.line];
-	if (s.line && (!line->callee || line->wrapped)) {
+	const bool own = !python_is_library(code->file), importing = strstr(code->file, "<frozen importlib");
+	if (s.line && !importing && (!line->callee || line->wrapped)) {
 		line->callee = code->id;
 		line->wrapped = is_wrapper(code);
 	}
-	s.imports = s.imports || strstr(code->file, "<frozen importlib");
-	if (!s.imports && s.depth < DEPTH && !python_is_library(code->file)) {
+	s.called = s.called || (own && s.depth && !s.imports);
+	s.imports = !own && (s.imports || importing);
+	if (own && s.depth < DEPTH) {
 		s.line = child_line(r, s.line, code->id, python_lines_find(code, MT_PY_OFFSET(node->pc)));
 		s.depth++;
 	}
@@ -226,7 +231,7 @@ static uint32_t line_at(struct run *r, uint32_t node2)
 	}
 	while (count--)
 		found = r->stands[r->chain[count]] = look_further(r, r->chain[count], found);
-	return found.line && found.imports && found.depth == 1 ? IMPORTS : found.line;
+	return found.line && found.imports && !found.called ? IMPORTS : found.line;
 }
 
 /* The line the main thread is in now, or NO_LINE when this change doesn't say. Forked children run their parent's lines

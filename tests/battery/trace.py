@@ -35,8 +35,11 @@ HOOKS = ["malloc", "free", "mmap", "cudaMalloc", "cudaFree", "c10::cuda", "ncclC
 LINES = 1200  # of every Python function's line table
 
 
+pace = 1  # a second of the program takes so many
+
+
 def ticks(seconds):
-    return START + int(seconds * 1e9)
+    return START + int(seconds * pace * 1e9)
 
 
 class Process:

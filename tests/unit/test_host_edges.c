@@ -106,17 +106,6 @@ TEST(what_a_cgroup_held_may_be_unknown)
 	CHECK(!held(VERDICT_LIMIT) && !out(VERDICT_LIMIT) && !nothing(VERDICT_LIMIT));
 }
 
-TEST(losses_lower_confidence_on_hosts)
-{
-	idle_host();
-	host_growth(GROWTH_LINEAR, 2);
-	CHECK(now(VERDICT_LEAK) && certainty(VERDICT_LEAK) == CERTAINTY_HIGH);
-	evidence.complete = false;
-	CHECK(now(VERDICT_LEAK) && certainty(VERDICT_LEAK) == CERTAINTY_MEDIUM);
-}
-
-/* ---- who died of a refusal ------------------------------------------------------------------------------- */
-
 static void refused(double asked, double address_used)
 {
 	idle_host();
@@ -129,6 +118,20 @@ static void refused(double asked, double address_used)
 							   .data_limit = EVIDENCE_UNKNOWN,
 							   .data_used = EVIDENCE_UNKNOWN };
 }
+
+TEST(losses_lower_confidence_on_hosts)
+{
+	idle_host();
+	host_growth(GROWTH_LINEAR, 2);
+	CHECK(now(VERDICT_LEAK) && certainty(VERDICT_LEAK) == CERTAINTY_HIGH);
+	evidence.complete = false; /* growth knows by itself what was lost */
+	CHECK(now(VERDICT_LEAK) && certainty(VERDICT_LEAK) == CERTAINTY_HIGH);
+	refused(1, 3.5);
+	evidence.complete = false;
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_MEDIUM);
+}
+
+/* ---- who died of a refusal ------------------------------------------------------------------------------- */
 
 TEST(the_limit_that_was_met_is_named)
 {

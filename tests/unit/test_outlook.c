@@ -640,4 +640,33 @@ TEST(what_always_dies_at_an_age_passes)
 	}
 }
 
+/* Each stretch of the last quarter has more, and of the quarter before it so much more than the one before. */
+static void comes_at_the_end(double before)
+{
+	even(COHORTS, 1e6);
+	for (unsigned i = 0; i < COHORTS; i++)
+		w.table.alive[i] = 0;
+	for (unsigned i = 48; i < COHORTS - 1; i++) /* nothing of it gets old */
+		w.table.died[i][i + 1] = 1e6 * (i - 40);
+	for (unsigned i = 32; i < 48; i++)
+		w.table.died[i][i + 1] = before * (i - 30);
+	w.table.alive[COHORTS - 1] = 24e6;
+}
+
+TEST(a_jump_at_the_end_is_no_rise)
+{
+	comes_at_the_end(0.5e6);
+	CHECK_EQ(found(0).outlook, OUTLOOK_NEEDS_MORE);
+	comes_at_the_end(0);
+	w.table.since = 1; /* the run began long before */
+	CHECK_EQ(found(0).outlook, OUTLOOK_PASSES);
+	CHECK_EQ(found(0).rise, 0);
+	comes_at_the_end(1e3); /* next to nothing */
+	CHECK_EQ(outlook_begins(&w.table, COHORTS), 32);
+	w.table.since = 1;
+	CHECK_EQ(found(0).rise, 0);
+	w.table = (struct cohort_table){ 0 };
+	CHECK_EQ(outlook_begins(&w.table, COHORTS), COHORTS);
+}
+
 TEST_MAIN

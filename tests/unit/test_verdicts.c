@@ -970,13 +970,23 @@ TEST(failure_without_explanation_is_inconclusive)
 	CHECK_EQ(found.status, STATUS_INCONCLUSIVE);
 }
 
+/* What grows is as sure as its growth is, which knows what was lost; other causes are less so. */
 TEST(losses_lower_the_confidence)
 {
 	begin(24, 48.0 / 1024, 9.25 / 1024, 23.62, 23.70);
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 6.67);
 	evidence.complete = false;
 	judge();
-	CHECK(held(VERDICT_LEAK) && verdict_certainty(held(VERDICT_LEAK)->confidence) < CERTAINTY_HIGH);
+	CHECK(held(VERDICT_LEAK) && verdict_certainty(held(VERDICT_LEAK)->confidence) == CERTAINTY_HIGH);
+	growth(0, GROWTH_LINEAR, CERTAINTY_MEDIUM, 6.67);
+	judge();
+	CHECK(held(VERDICT_LEAK) && verdict_certainty(held(VERDICT_LEAK)->confidence) == CERTAINTY_MEDIUM);
+	device.growth.count = 0;
+	judge();
+	const double lost = held(VERDICT_CAPACITY)->confidence;
+	evidence.complete = true;
+	judge();
+	CHECK(lost < held(VERDICT_CAPACITY)->confidence);
 	verdicts_fini(&found);
 }
 

@@ -1,5 +1,6 @@
 #include "analyzer/diagnosis/growth/findings.h"
 
+#include "analyzer/diagnosis/growth/start_up.h"
 #include "analyzer/util/vec.h"
 
 /* All that cohorts know of, with what was alive at the track's end. */
@@ -50,22 +51,6 @@ static int add_owners(struct findings *f, const struct timeline *timeline, const
 	return 0;
 }
 
-/* Takes off what folded owners have of the track. */
-static void leave_out_folded(struct cohort_table *table, const struct findings *f, const struct cohorts *c,
-			     const struct reader *r, const struct growth_place *place)
-{
-	for (size_t k = 0; k < f->owners_count; k++)
-		for (size_t i = 0; i < f->owners[k]->count; i++) {
-			const struct owner *o = &f->owners[k]->owners[i];
-			for (size_t n = 0; o->folded && n < o->member_count; n++) {
-				const struct model_site *s = o->members[n];
-				if (s->process == place->process && s->kind == place->kind &&
-				    s->device == place->device)
-					cohorts_add_site(c, s->process, s->number, -owners_weight(r, s), table);
-			}
-		}
-}
-
 /* The track is mostly what its largest owner is. */
 static bool is_collected(const struct findings *f, const struct growth_place *place)
 {
@@ -77,40 +62,75 @@ static bool is_collected(const struct findings *f, const struct growth_place *pl
 	return most && most->growth.outlook == OUTLOOK_COLLECTED;
 }
 
-static int add_track(struct findings *f, const struct timeline *timeline, const struct selection *v,
-		     const struct growth_place *place, double doubt)
+/* A track of a process, without what is folded. */
+struct own_track {
+	struct growth_place place;
+	double doubt;
+	uint64_t bytes; /* with what is folded */
+	struct cohort_table table;
+};
+
+static int judge_track(struct findings *f, const struct timeline *timeline, const struct selection *v,
+		       const struct own_track *t)
 {
-	const struct cohorts *cohorts = timeline_cohorts(timeline);
-	const uint64_t bytes = cohorts_track_live(cohorts, place->process, place->kind, place->device);
-	if (bytes < COHORTS_LEAST)
+	if (t->bytes < COHORTS_LEAST)
 		return 0;
-	struct cohort_table *table = calloc(1, sizeof(*table));
-	if (!table || vec_reserve(f->tracks, f->track_room, f->track_count + 1)) {
-		free(table);
+	if (vec_reserve(f->tracks, f->track_room, f->track_count + 1))
 		return error_memory();
-	}
 	struct track_finding *one = &f->tracks[f->track_count++];
-	*one = (struct track_finding){ .place = *place, .bytes = bytes };
-	cohorts_add_track(cohorts, place->process, place->kind, place->device, table);
-	leave_out_folded(table, f, cohorts, v->reader, place);
-	owner_growth_judge(&one->growth, timeline, v->model, timeline_samples(timeline), place, table, doubt);
-	if (outlook_goes_on(one->growth.outlook) && is_collected(f, place))
+	*one = (struct track_finding){ .place = t->place, .bytes = t->bytes };
+	owner_growth_judge(&one->growth, timeline, v->model, timeline_samples(timeline), &t->place, &t->table,
+			   t->doubt);
+	if (outlook_goes_on(one->growth.outlook) && is_collected(f, &t->place))
 		one->growth.outlook = OUTLOOK_COLLECTED;
-	free(table);
 	return 0;
 }
 
-static int add_tracks(struct findings *f, const struct timeline *timeline, const struct selection *v)
+/* All are looked at from where the process has something of its own on: what it needs of another kind only at its end
+ * has not risen all the time. */
+static void begin_together(struct own_track *list, size_t count, const struct cohorts *c)
+{
+	for (size_t i = 0; i < count; i++) {
+		list[i].table.since = COHORTS;
+		for (size_t k = 0; k < count; k++) {
+			const struct growth_place *p = &list[k].place;
+			const unsigned begins =
+				outlook_begins(&list[k].table, cohorts_clock(c, p->process, p->kind, p->device).count);
+			if (p->device == list[i].place.device && begins + 1 < list[i].table.since)
+				list[i].table.since = begins + 1;
+		}
+	}
+}
+
+static int add_tracks_of(struct findings *f, const struct timeline *timeline, const struct selection *v,
+			 const struct step_list *steps, owners_fold *fold)
+{
+	const struct cohorts *c = timeline_cohorts(timeline);
+	struct own_track *list = calloc(steps->track_count + 1, sizeof(*list));
+	int e = list ? 0 : error_memory();
+	for (size_t k = 0; e == 0 && k < steps->track_count; k++) {
+		const struct step_track *t = &steps->tracks[k];
+		struct own_track *to = &list[k];
+		to->place = (struct growth_place){ steps->process->id, (enum model_kind)t->kind, t->device };
+		to->doubt = t->doubt;
+		to->bytes = cohorts_track_live(c, to->place.process, to->place.kind, to->place.device);
+		start_up_less(&to->table, c, v->model, v->reader, v->stacks, fold, &to->place);
+	}
+	if (e == 0)
+		begin_together(list, steps->track_count, c);
+	for (size_t k = 0; e == 0 && k < steps->track_count; k++)
+		e = judge_track(f, timeline, v, &list[k]);
+	free(list);
+	return e;
+}
+
+static int add_tracks(struct findings *f, const struct timeline *timeline, const struct selection *v, owners_fold *fold)
 {
 	int e = 0;
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+	for (unsigned id = 0; e == 0 && id < reader_processes(v->reader); id++) {
 		const struct step_list *steps =
 			selection_has(v, reader_process(v->reader, id)) ? timeline_step_list(timeline, id) : NULL;
-		for (size_t k = 0; steps && k < steps->track_count && e == 0; k++) {
-			const struct step_track *t = &steps->tracks[k];
-			const struct growth_place place = { id, (enum model_kind)t->kind, t->device };
-			e = add_track(f, timeline, v, &place, t->doubt);
-		}
+		e = steps ? add_tracks_of(f, timeline, v, steps, fold) : 0;
 	}
 	return e;
 }
@@ -151,7 +171,7 @@ int findings_make(struct findings *f, const struct timeline *timeline, const str
 			e = selection_has_device(v, i) ? add_owners(f, timeline, v, &q) : 0;
 		}
 	}
-	e = e ? e : add_tracks(f, timeline, v);
+	e = e ? e : add_tracks(f, timeline, v, fold);
 	if (e)
 		findings_fini(f);
 	else

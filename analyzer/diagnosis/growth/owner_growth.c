@@ -120,11 +120,20 @@ static double host_limit(const struct samples *s, const struct step_list *steps,
 	return limit;
 }
 
+/* It ended by itself, and well: at which second memory would have ended nobody needs to know, and of a tenth of a second
+ * nobody can tell. Of steps there may be more the next time. */
+static bool is_over(const struct step_list *steps)
+{
+	const struct process *p = steps->process;
+	return steps->source == LOOP_NONE && p->state == PROCESS_ENDED && p->exit_kind == MT_EXIT_CODE &&
+	       p->exit_code == 0;
+}
+
 static bool find_limit(const struct timeline *timeline, const struct selection *v, const struct step_list *steps,
 		       const struct step_track *t, struct forecast_room *room)
 {
 	*room = (struct forecast_room){ .limit = INFINITY };
-	if (!steps->count)
+	if (!steps->count || is_over(steps))
 		return false;
 	if (t->device != MODEL_NO_DEVICE)
 		return t->device < model_devices(v->model) && device_limit(timeline, v, steps, t, room);
@@ -301,18 +310,6 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 	t->growing = 1;
 	t->all_bytes = t->growth.bytes;
 	t->all_per_second = owner_growth_per_second(t);
-}
-
-void owner_growth_of_track(struct owner_growth *t, const struct timeline *timeline, const struct model *m,
-			   const struct samples *samples, const struct growth_place *of, double doubt)
-{
-	struct cohort_table *table = calloc(1, sizeof(*table));
-	*t = (struct owner_growth){ .process = of->process, .forecast = forecast_never };
-	if (table) {
-		cohorts_add_track(timeline_cohorts(timeline), of->process, of->kind, of->device, table);
-		owner_growth_judge(t, timeline, m, samples, of, table, doubt);
-	}
-	free(table);
 }
 
 struct growth owner_growth_rise(const struct step_list *p, const struct step_track *t,

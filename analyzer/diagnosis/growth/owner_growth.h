@@ -43,10 +43,6 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 			const struct samples *samples, const struct growth_place *of, const struct cohort_table *table,
 			double doubt);
 
-/* The same of all its memory. */
-void owner_growth_of_track(struct owner_growth *t, const struct timeline *timeline, const struct model *m,
-			   const struct samples *samples, const struct growth_place *of, double doubt);
-
 /* Of an owner's members; .growth.kind is none if they don't grow, or if lost events may have made it
  * (.growth.unproven). */
 void owner_growth_of(struct owner_growth *t, const struct timeline *timeline, const struct selection *v,

@@ -12,7 +12,7 @@ const char *export_label(const struct export *x, enum model_kind kind, uint32_t 
 {
 	const uint64_t rows = x->selection->options->rows;
 	const char *label =
-		!x->all && kind < MODEL_HOST_KINDS ? builtin_suppressed_library(x->selection->stacks, stack) : NULL;
+		!x->all && kind < MODEL_HOST_KINDS ? builtin_suppressed_stack(x->selection->stacks, stack) : NULL;
 	if (label || x->all)
 		return label;
 	return (rows ? rank >= rows : (double)bytes < (double)sum * EXPORT_SMALL) ? export_small_stacks : NULL;

@@ -97,7 +97,7 @@ static uint32_t label_of(struct stack_list *l, const struct window_site *s, uint
 {
 	const struct window_track *t = site_windows_track(l->report->analysis.windows, s->track);
 	const char *label =
-		t->device == MODEL_NO_DEVICE ? builtin_suppressed_library(l->report->selection->stacks, stack) : NULL;
+		t->device == MODEL_NO_DEVICE ? builtin_suppressed_stack(l->report->selection->stacks, stack) : NULL;
 	return label ? page_tree_label(l->tree, label) : 0;
 }
 

@@ -382,9 +382,11 @@ static unsigned print_forecast(const struct selection *v, const struct timeline 
 	if (at_ns <= model_end_ns(v->model))
 		return 0; /* it went on beyond that: what grew had stopped */
 	char *when = forecast_text(f.x, f.low, f.high);
-	unsigned lines = print_fact("forecast", output_format("if it goes on, memory ends at %s %s, %s",
-							      stepped ? "step" : "second", when ? when : "",
-							      DURATION((uint64_t)at_ns)));
+	char *then = stepped ? output_format(", %s", DURATION((uint64_t)at_ns)) : NULL;
+	unsigned lines =
+		print_fact("forecast", output_format("if it goes on, memory ends at %s %s%s",
+						     stepped ? "step" : "second", when ? when : "", then ? then : ""));
+	free(then);
 	free(when);
 	return lines;
 }

@@ -22,7 +22,7 @@ void report_fini(struct report *r)
 static int host_owners(const struct selection *v, enum model_kind kind, struct owners **out)
 {
 	bool folds = v->options->by == BY_UNSET && !v->options->json && !v->options->all_frames;
-	return selection_owners_brief(v, OWNERS_HOST_PEAK, kind, folds ? builtin_suppressed_library : NULL, out);
+	return selection_owners_brief(v, OWNERS_HOST_PEAK, kind, folds ? builtin_suppressed_stack : NULL, out);
 }
 
 /* Where nothing is wrong as far as causes go, what memtrace leaks says of it. */
