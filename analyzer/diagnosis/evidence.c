@@ -326,6 +326,14 @@ static int set_holder(struct diagnosis *x, struct evidence_neighbour *n, uint32_
 	return e;
 }
 
+static bool is_started_by(const struct process *p, const struct process *who)
+{
+	for (p = p->creator; p; p = p->creator)
+		if (p->host == who->host && p->pid == who->pid)
+			return true;
+	return false;
+}
+
 static int set_neighbours(struct diagnosis *x, struct evidence_device *e, const struct device_ledger *l,
 			  const struct model_oom *oom)
 {
@@ -344,6 +352,8 @@ static int set_neighbours(struct diagnosis *x, struct evidence_device *e, const 
 			.since_ns = row->since_ns,
 			.before = row->before,
 			.traced = row->process != NULL,
+			.worker = oom && row->process &&
+				  is_started_by(row->process, reader_process(x->selection->reader, oom->process)),
 			.pool_unused = row->process ? row->pool_free - row->graphs_free : EVIDENCE_UNKNOWN,
 			.bytes_before = l->by_use && !row->process ? row->bytes
 					: own                      ? before_us(x, l->device, row, own->since_ns)

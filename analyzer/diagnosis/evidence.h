@@ -108,6 +108,7 @@ struct evidence_neighbour {
 	uint64_t since_ns;
 	bool before; /* it was there before the trace */
 	bool traced;
+	bool worker;      /* the process that failed started it, or who did */
 	const char *site; /* the line of a traced one that holds most then; NULL = unknown */
 	uint64_t site_bytes;
 };
@@ -124,12 +125,12 @@ struct evidence_growth {
 	const char *extension; /* the function of a C extension that the site's line called for it; NULL = none */
 	/* on a host "the heap", "mapped memory", "the interpreter's arenas" or "pinned memory"; NULL = the heap */
 	const char *of;
-	bool outside_pool; /* device memory that is no pool's */
-	unsigned sites;    /* in the group */
+	bool outside_pool;   /* device memory that is no pool's */
+	unsigned sites;      /* in the group */
 	uint64_t site_bytes; /* of `bytes`, what `site` made */
 	const char *second;  /* which makes most besides `site`; NULL = it is alone */
 	uint64_t second_bytes;
-	uint32_t pid;      /* 0 = there is only one process */
+	uint32_t pid; /* 0 = there is only one process */
 	struct {
 		enum growth_kind kind;
 		enum growth_certainty certainty;

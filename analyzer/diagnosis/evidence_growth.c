@@ -302,7 +302,8 @@ static const struct step_list *steps_on(const struct diagnosis *x, uint32_t devi
 		for (size_t k = 0; steps && k < steps->track_count; k++)
 			if (steps->tracks[k].device == device &&
 			    (device != MODEL_NO_DEVICE || steps->tracks[k].kind == MODEL_HEAP) &&
-			    (!best || steps->tracks[k].count + (steps->tracks[k].kind == MODEL_POOL) > (*track)->count)) {
+			    (!best ||
+			     steps->tracks[k].count + (steps->tracks[k].kind == MODEL_POOL) > (*track)->count)) {
 				best = steps;
 				*track = &steps->tracks[k];
 			}

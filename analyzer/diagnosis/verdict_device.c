@@ -73,6 +73,11 @@ static uint64_t rest_lacks(const struct evidence_device *d, const struct balance
 	return less(evidence_or(d->request.rise, 0), b->free + b->unused);
 }
 
+static const char *untold(const struct evidence_device *d)
+{
+	return evidence_known(d->request.rise) ? "" : "; no earlier step says what would still have been asked for";
+}
+
 static uint64_t neighbour_bytes(const struct evidence_device *d)
 {
 	uint64_t sum = 0;
@@ -221,9 +226,9 @@ static void describe_growth(struct verdict *out, const struct evidence_device *d
 	char *since = !g->late          ? output_format("since the start")
 		      : g->per_step > 0 ? output_format("since step %.0f", floor(g->since))
 					: output_format("since second %.1f", g->since);
-	out->evidence = output_format("more of %s stays, made by %s: %s %s%s, %s%s%s%s", d->name,
-				      makers ? makers : "", BYTES(g->bytes), since ? since : "", list ? list : "",
-				      growth_name(g->fit.kind), g->freed_some ? "" : ", nothing of it was ever freed",
+	out->evidence = output_format("more of %s stays, made by %s: %s %s%s, %s%s%s%s", d->name, makers ? makers : "",
+				      BYTES(g->bytes), since ? since : "", list ? list : "", growth_name(g->fit.kind),
+				      g->freed_some ? "" : ", nothing of it was ever freed",
 				      groups > 1 ? "; others grow too" : "", fails ? fails : "");
 	out->advice =
 		keeps_graph
@@ -233,9 +238,10 @@ static void describe_growth(struct verdict *out, const struct evidence_device *d
 				  site)
 		: g->outside_pool
 			? output_format("find what keeps the blocks of %s: nothing gives them back to the driver", site)
-			: output_format("find what holds the blocks of %s%s%s (a list, a cache, %sa hook registered again)",
-					site, second ? ", and those of " : "", second ? second : "",
-					may_be_graph(d, g) ? "a graph through a loss, " : "");
+			: output_format(
+				  "find what holds the blocks of %s%s%s (a list, a cache, %sa hook registered again)",
+				  site, second ? ", and those of " : "", second ? second : "",
+				  may_be_graph(d, g) ? "a graph through a loss, " : "");
 	free(list);
 	free(makers);
 	free(since);
@@ -409,6 +415,14 @@ static unsigned that_would_do(const struct evidence_device *d)
 	return count;
 }
 
+static bool are_workers(const struct evidence_device *d)
+{
+	LIST_EACH (struct evidence_neighbour, n, d->neighbours)
+		if (!n->worker)
+			return false;
+	return d->neighbours.count > 0;
+}
+
 static char *neighbours_evidence(const struct evidence_device *d, uint64_t bytes)
 {
 	const struct evidence_neighbour *most = d->neighbours.items;
@@ -418,11 +432,13 @@ static char *neighbours_evidence(const struct evidence_device *d, uint64_t bytes
 		return output_format("others hold %s %% of %s since before we began; without that the request fits",
 				     PERCENT(bytes, d->total), d->name);
 	if (d->neighbours.count == 1)
-		return output_format("%u%s%s holds %s %% of %s; without it the request fits", most->pid,
-				     most->name ? " " : "", most->name ? most->name : "", PERCENT(bytes, d->total),
+		return output_format("%u%s%s%s holds %s %% of %s; without it the request fits", most->pid,
+				     most->name ? " " : "", most->name ? most->name : "",
+				     most->worker ? ", a worker that it started itself," : "", PERCENT(bytes, d->total),
 				     d->name);
-	return output_format("%zu neighbours hold %s %% of %s, %u most (%s); without %s it fits", d->neighbours.count,
-			     PERCENT(bytes, d->total), d->name, most->pid, BYTES(most->bytes),
+	return output_format("%zu %s hold %s %% of %s, %u most (%s); without %s it fits", d->neighbours.count,
+			     are_workers(d) ? "workers that it started itself" : "neighbours", PERCENT(bytes, d->total),
+			     d->name, most->pid, BYTES(most->bytes),
 			     that_would_do(d) == d->neighbours.count
 				     ? d->neighbours.count == 2 ? "either one of them" : "any one of them"
 			     : that_would_do(d) ? "the largest"
@@ -448,8 +464,14 @@ static void describe_neighbours(const struct evidence_device *d, uint64_t bytes,
 	char *less = inside ? output_format(", or let %s of %u hold less", inside->site, inside->pid) : NULL;
 	out->sites[0] = inside ? inside->site : NULL;
 	out->evidence = output_format("%s%s", who ? who : "", line ? line : "");
-	out->advice = output_format("keep fewer processes on %s: %zu were on it%s", d->name, d->neighbours.count + 1,
-				    less ? less : "");
+	out->advice =
+		are_workers(d)
+			? output_format(
+				  "let workers keep nothing on %s: what they prepare can be on the host until this process wants it; or have "
+				  "fewer of them%s",
+				  d->name, less ? less : "")
+			: output_format("keep fewer processes on %s: %zu were on it%s", d->name,
+					d->neighbours.count + 1, less ? less : "");
 	free(who);
 	free(line);
 	free(less);
@@ -800,9 +822,7 @@ static enum finding fragmented(const struct evidence *e, const struct evidence_d
 		"holes the pool needs %s less%s%s%s",
 		BYTES(b->unused), b->unused > pool_unused(d) ? " for all sizes and streams" : "", BYTES(b->free),
 		BYTES(d->request.bytes), evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller",
-		BYTES(packed),
-		evidence_known(d->request.rise) ? "" : "; no earlier step says what would still have been asked for",
-		needs ? needs : "", pins ? pins : "");
+		BYTES(packed), untold(d), needs ? needs : "", pins ? pins : "");
 	free(pins);
 	free(needs);
 	out->advice = holes_advice(d, b->unused);
@@ -1043,6 +1063,19 @@ static const char *other_cause(const struct evidence *e, const struct evidence_d
 	return NULL;
 }
 
+/* Another device of the same processes that had room for it all the time. */
+static char *elsewhere(const struct evidence *e, const struct evidence_device *d, uint64_t missing)
+{
+	const struct evidence_device *most = NULL;
+	LIST_EACH (struct evidence_device, other, e->devices)
+		if (other != d && !other->request.failed && evidence_known(other->free) && other->free >= missing &&
+		    other->free >= notable(other) && (!most || other->free > most->free))
+			most = other;
+	return most ? output_format("put a part of it on %s, which had %s free at its fullest, or ", most->name,
+				    BYTES(most->free))
+		    : NULL;
+}
+
 enum finding device_capacity(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	struct balance b = balance_of(d);
@@ -1063,13 +1096,17 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 			"short by %s",
 			BYTES(d->request.bytes), BYTES(b.free), BYTES(b.unused), BYTES(d->request.rise), BYTES(lacks));
 	else if (b.least_short > 0 && b.most_short - b.least_short > b.most_short / 50)
-		out->evidence = output_format("asked %s, free %s, unused in the pool %s: short by %s to %s",
+		out->evidence = output_format("asked %s, free %s, unused in the pool %s: short by %s to %s%s",
 					      BYTES(d->request.bytes), BYTES(b.free), BYTES(b.unused),
-					      BYTES(b.least_short), BYTES(b.most_short));
+					      BYTES(b.least_short), BYTES(b.most_short), untold(d));
 	else
-		out->evidence = output_format("asked %s, free %s: short by %s with %s unused in the pool",
-					      BYTES(b.need), BYTES(b.free), BYTES(b.most_short), BYTES(b.unused));
-	out->advice = capacity_advice(d, missing);
+		out->evidence =
+			output_format("asked %s, free %s: short by %s with %s unused in the pool%s", BYTES(b.need),
+				      BYTES(b.free), BYTES(b.most_short), BYTES(b.unused), untold(d));
+	char *advice = capacity_advice(d, missing), *room = elsewhere(e, d, missing);
+	out->advice = output_format("%s%s", room ? room : "", advice ? advice : "");
+	free(advice);
+	free(room);
 	const bool maybe_holes =
 		b.least_short == 0 && d->pool.known && (!evidence_known(d->request.rise) || more_needed(d));
 	return holds(out, e, missing,

@@ -249,8 +249,8 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 	const bool python = strstr(site, ".py:") != NULL;
 	char *makers = growth_makers(most);
 	char *more = others ? output_format("; others grow too (%s)", BYTES(others)) : NULL;
-	out->evidence = output_format("more of %s%s stays, made by %s: %s, %s, %s%s", memory_of(most), whose ? whose : "",
-				      makers ? makers : "", BYTES(most->bytes), list ? list : "",
+	out->evidence = output_format("more of %s%s stays, made by %s: %s, %s, %s%s", memory_of(most),
+				      whose ? whose : "", makers ? makers : "", BYTES(most->bytes), list ? list : "",
 				      growth_name(most->fit.kind), more ? more : "");
 	out->advice =
 		most->extension

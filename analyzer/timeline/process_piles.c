@@ -15,6 +15,7 @@ enum { PILE_LEAST = 5, PILE_LEAST_BATCHES = 3 };
 #define PILE_APART       0.4           /* of the largest distance of two that follow each other: there a batch ends */
 #define PILE_ALIKE       3             /* times as far apart as usual: still alike */
 #define PILE_OVERDUE     3             /* times the usual distance without another one */
+#define PILE_ENDS        0.5 /* of how far apart they began: if their lifetimes differ by less, each ends by itself */
 
 /* A process, whatever it has exec'ed. */
 struct member {
@@ -32,6 +33,15 @@ static uint64_t end_of(const struct process *p, const struct samples *samples)
 					   : p->end_ns;
 }
 
+/* Python's own, one for all that share memory or semaphores. */
+static bool is_tracker(const struct process *p)
+{
+	for (unsigned i = 0; i < p->argc; i++)
+		if (strstr(p->argv[i], "multiprocessing.resource_tracker"))
+			return true;
+	return false;
+}
+
 /* All that somebody started; their later images go with them. */
 static size_t list_members(const struct reader *r, const struct samples *samples, struct member *list)
 {
@@ -45,7 +55,7 @@ static size_t list_members(const struct reader *r, const struct samples *samples
 			struct member *m = &list[of[id] = of[by->id]];
 			m->last = p;
 			m->end_ns = end_of(p, samples);
-		} else if (by && !same) {
+		} else if (by && !same && !is_tracker(p)) {
 			list[of[id] = count++] = (struct member){ by, p, p, p->start_ns, end_of(p, samples) };
 		}
 	}
@@ -156,6 +166,25 @@ static uint64_t own_bytes(const struct member *m, const struct model *model, con
 		       : bytes;
 }
 
+/* Each had work of its own, and ended after about as long: somebody who lets them wait ends all at once. */
+static bool end_by_themselves(const struct member *list, size_t n, uint64_t at)
+{
+	const uint64_t starter_ends = list[0].starter->end_ns;
+	uint64_t first = UINT64_MAX, last = 0, shortest = UINT64_MAX, longest = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct member *m = &list[i];
+		if (m->end_ns < at)
+			continue;
+		if (m->end_ns >= starter_ends || m->last->exit_kind != MT_EXIT_CODE || m->last->exit_code)
+			return false;
+		first = lower(first, m->start_ns);
+		last = higher(last, m->start_ns);
+		shortest = lower(shortest, m->end_ns - m->start_ns);
+		longest = higher(longest, m->end_ns - m->start_ns);
+	}
+	return (double)(longest - shortest) <= PILE_ENDS * (double)less(last, first);
+}
+
 static bool judge(struct pile *out, const struct member *list, size_t n, const struct model *model,
 		  const struct samples *samples)
 {
@@ -166,7 +195,7 @@ static bool judge(struct pile *out, const struct member *list, size_t n, const s
 	uint64_t at = list[most - 1].start_ns, end = lower(end_of(list[0].starter, samples), model_end_ns(model));
 	for (size_t i = 0; i < most; i++) /* what it does when it begins to end them is no concern */
 		end = list[i].end_ns < at ? end : lower(end, list[i].end_ns);
-	unsigned batches = batches_of(list, most, end, &every);
+	unsigned batches = end_by_themselves(list, most, at) ? 0 : batches_of(list, most, end, &every);
 	if (!batches)
 		return false;
 	*out = (struct pile){ .starter = list[0].starter,

@@ -237,8 +237,7 @@ TEST(whose_memory_it_is)
 	growths[1].bytes = G(1);
 	evidence.host.growth.count = 2;
 	CHECK(now(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, ": 4.00 GiB, "));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "; others grow too (1.00 GiB)") &&
-	      held(VERDICT_LEAK)->bytes == G(5));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "; others grow too (1.00 GiB)") && held(VERDICT_LEAK)->bytes == G(5));
 	growths[1].of = "the interpreter's arenas"; /* those of the others */
 	CHECK(now(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "more of the heap stays, made by "));
 }
@@ -285,8 +284,9 @@ TEST(a_leak_of_the_heap_is_described)
 	growths[0].second = "train.py:80 log";
 	growths[0].second_bytes = G(0.7);
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->evidence, "made by train.py:73 save (1.20 GiB), train.py:80 log (716.8 MiB) and 1 "
-						 "more site at the same pace: 2.00 GiB"));
+	CHECK(says(held(VERDICT_LEAK)->evidence,
+		   "made by train.py:73 save (1.20 GiB), train.py:80 log (716.8 MiB) and 1 "
+		   "more site at the same pace: 2.00 GiB"));
 	CHECK(says(held(VERDICT_LEAK)->advice,
 		   "the blocks of train.py:73 save, and those of train.py:80 log and the rest: one thing (a list"));
 	CHECK(!strcmp(held(VERDICT_LEAK)->sites[1], "train.py:80 log"));

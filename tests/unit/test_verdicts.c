@@ -284,6 +284,7 @@ TEST(holes_in_a_first_step)
 	judge();
 	CHECK_EQ((int)found.held_count, 2);
 	CHECK(found.held[0].kind == VERDICT_CAPACITY && found.held[1].kind == VERDICT_FRAGMENTATION);
+	CHECK(says(found.held[0].evidence, "no earlier step says what would still have been asked for"));
 	CHECK(verdict_certainty(found.held[1].confidence) == CERTAINTY_LOW);
 	CHECK(says(found.held[1].evidence, "no earlier step says what would still have been asked for"));
 	CHECK(verdict_certainty(found.held[0].confidence) == CERTAINTY_MEDIUM); /* it may be the holes */
@@ -706,6 +707,45 @@ TEST(neighbours_cache_is_retained)
 	neighbours[0].pool_unused = G(9);
 	judge();
 	CHECK(held(VERDICT_RETAINED) && held(VERDICT_OTHER_PROCESS));
+}
+
+/* Of a DataLoader, say: not everybody's jobs. */
+TEST(workers_that_it_started_itself)
+{
+	begin(24, 1, 0.5, 9.9, 10);
+	neighbour(0, 200, 6.5, 0);
+	neighbour(1, 201, 6.0, 0);
+	neighbours[0].worker = true;
+	judge();
+	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "2 neighbours hold 52.1 % of cuda:0"));
+	neighbours[1].worker = true;
+	judge();
+	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "2 workers that it started itself hold 52.1 % of cuda:0"));
+	CHECK(says(held(VERDICT_OTHER_PROCESS)->advice, "let workers keep nothing on cuda:0"));
+	device.neighbours.count = 1;
+	judge();
+	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "200, a worker that it started itself, holds 27.1 %"));
+}
+
+TEST(another_device_has_room)
+{
+	begin(24, 2, 0.5, 22, 23);
+	struct evidence_device both[2] = { device, device };
+	both[1].name = "cuda:1";
+	both[1].request.failed = false;
+	both[1].free = G(1.5); /* just what is missing */
+	evidence.devices.items = both;
+	evidence.devices.count = 2;
+	judge();
+	CHECK(says(held(VERDICT_CAPACITY)->advice,
+		   "put a part of it on cuda:1, which had 1.50 GiB free at its fullest, or need at least"));
+	both[1].free -= 1;
+	judge();
+	CHECK(!strstr(held(VERDICT_CAPACITY)->advice, "cuda:1"));
+	both[1].free = EVIDENCE_UNKNOWN;
+	judge();
+	CHECK(!strstr(held(VERDICT_CAPACITY)->advice, "cuda:1"));
+	evidence.devices.count = 1;
 }
 
 TEST(copies_on_purpose_are_small_or_apart)
