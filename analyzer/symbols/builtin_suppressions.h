@@ -5,8 +5,9 @@
 
 #include "analyzer/symbols/stacks.h"
 
-/* Why blocks of this stack are no leak; NULL = they may be one: a program's own Python code works wherever it runs, also
- * while it is imported. Equal reasons are one string, so pointers can be compared. Can be used as owners_query.fold. */
+/* Why blocks of this stack are no leak; NULL = they may be one: a program's own Python code works wherever it runs,
+ * also while it is imported. Equal reasons are one string, so pointers can be compared. Can be used as
+ * owners_query.fold. */
 const char *builtin_suppressed_stack(struct stacks *s, uint32_t stack);
 
 /* The same, as far as Python's frames tell: no library's symbols are read for that. */

@@ -120,8 +120,8 @@ static double host_limit(const struct samples *s, const struct step_list *steps,
 	return limit;
 }
 
-/* It ended by itself, and well: at which second memory would have ended nobody needs to know, and of a tenth of a second
- * nobody can tell. Of steps there may be more the next time. */
+/* It ended by itself, and well: at which second memory would have ended nobody needs to know, and of a tenth of a
+ * second nobody can tell. Of steps there may be more the next time. */
 static bool is_over(const struct step_list *steps)
 {
 	const struct process *p = steps->process;
