@@ -131,7 +131,7 @@ enum mt_exit {
 
 enum mt_stacks { MT_STACKS_ALL = 0, MT_STACKS_SAMPLE = 1, MT_STACKS_NONE = 2 };
 
-enum mt_record_mode { MT_RECORD_ALL = 0, MT_RECORD_YOUNG = 1 };
+enum mt_record_mode { MT_RECORD_ALL = 0, MT_RECORD_YOUNG = 1, MT_RECORD_AUTO = 2 /* MT_REC_MODE says which */ };
 
 #define MT_NO_PARENT UINT32_MAX
 
@@ -243,6 +243,7 @@ enum mt_record_type {
 	MT_REC_CODE = 9,     /* struct mt_rec_code, then the line table, then file\0, then name\0 */
 	MT_REC_DEVICE = 10,  /* struct mt_rec_device, then uuid\0, then the model's name\0 */
 	MT_REC_NAME = 11,    /* struct mt_rec_name, then the text\0 of a mark */
+	MT_REC_MODE = 12,    /* struct mt_rec_mode: of MT_RECORD_AUTO, from here on; at first it is MT_RECORD_ALL */
 };
 
 struct mt_record {
@@ -295,6 +296,11 @@ struct mt_rec_code {
 	uint32_t version; /* of CPython, 0x030b for 3.11: says how the line table is to be read */
 	uint32_t first_line;
 	uint32_t table_bytes; /* co_lnotab before 3.10, co_linetable since */
+};
+
+struct mt_rec_mode {
+	uint32_t record; /* MT_RECORD_ALL or MT_RECORD_YOUNG */
+	uint32_t reserved;
 };
 
 enum mt_backend { MT_BACKEND_CUDA = 1, MT_BACKEND_ASCEND = 2 };

@@ -34,6 +34,7 @@ static const struct word stacks[] = {
 static const struct word modes[] = {
 	{ "all", MT_RECORD_ALL },
 	{ "young", MT_RECORD_YOUNG },
+	{ "auto", MT_RECORD_AUTO },
 	{ NULL, 0 },
 };
 

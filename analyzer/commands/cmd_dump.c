@@ -63,7 +63,7 @@ static void say_young(const struct reader *r)
 {
 	bool young = false;
 	for (unsigned i = 0; i < reader_processes(r); i++)
-		young |= reader_process(r, i)->record == MT_RECORD_YOUNG;
+		young |= reader_process(r, i)->record == MT_RECORD_YOUNG || reader_process(r, i)->mode_count;
 	if (young)
 		print_error("memtrace: note: short-lived small blocks have no events here; record with "
 			    "MEMTRACE_RECORD=all\n");

@@ -147,6 +147,7 @@ static int put_payload(struct redact *r, const struct record *rec, struct bytes 
 	case MT_REC_HOOK: /* our own names */
 	case MT_REC_UNMODULE:
 	case MT_REC_CHILD:
+	case MT_REC_MODE:
 		return put(to, rec->payload, rec->bytes);
 	default:
 		return 1;

@@ -109,7 +109,7 @@ static int check_info(struct image *im, const struct mt_info *info, const char *
 	CHECK_FIELD(info->log_bytes <= MAX_LOG && info->log_bytes % 8 == 0, log_bytes, "length of the log");
 	CHECK_FIELD(info->exit_kind <= MT_EXIT_EXEC, exit_kind, "kind of exit");
 	CHECK_FIELD(info->stacks <= MT_STACKS_NONE, stacks, "stack mode");
-	CHECK_FIELD(info->record <= MT_RECORD_YOUNG, record, "mode of recording");
+	CHECK_FIELD(info->record <= MT_RECORD_AUTO, record, "mode of recording");
 	CHECK_FIELD(info->start_ticks != 0, start_ticks, "start time");
 	return 0;
 }
@@ -639,6 +639,7 @@ void image_close(struct image *im)
 	free(im->modules);
 	free(im->exits);
 	free(im->devices);
+	free(im->modes);
 	free(im->names);
 	free(im->nodes);
 	free(im);

@@ -236,6 +236,17 @@ static int take_name(struct image *im, const struct record *rec)
 	return e;
 }
 
+static int take_mode(struct image *im, const struct record *rec)
+{
+	struct mt_rec_mode m;
+	if (!fixed(rec, &m, sizeof(m)) || m.record > MT_RECORD_YOUNG)
+		return -MT_EFORMAT;
+	int e = reserve(im, im->modes, im->mode_room, im->mode_count + 1);
+	if (!e)
+		im->modes[im->mode_count++] = (struct process_mode){ rec->head.ticks, m.record };
+	return e;
+}
+
 static int take_record(struct image *im, const struct record *rec)
 {
 	switch (rec->head.type) {
@@ -261,6 +272,8 @@ static int take_record(struct image *im, const struct record *rec)
 		return take_device(im, rec);
 	case MT_REC_NAME:
 		return take_name(im, rec);
+	case MT_REC_MODE:
+		return take_mode(im, rec);
 	default:
 		return -MT_EFORMAT;
 	}
@@ -320,6 +333,8 @@ int log_parse(struct image *im, const char *file, uint64_t file_offset)
 	im->process.child_count = (unsigned)im->exit_count;
 	im->process.devices = im->devices;
 	im->process.device_count = (unsigned)im->device_count;
+	im->process.modes = im->modes;
+	im->process.mode_count = (unsigned)im->mode_count;
 	im->process.thread_end = (unsigned)im->thread_count;
 	return e;
 }

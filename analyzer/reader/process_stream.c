@@ -491,7 +491,7 @@ static int load_raw(struct stream *s, size_t *count)
 		if (!e)
 			s->covered[s->held.rings[i]] = s->positions[i] + 1;
 	}
-	if (!e && *count && s->image->process.record == MT_RECORD_YOUNG)
+	if (!e && *count && s->image->process.record != MT_RECORD_ALL)
 		e = late_slots_sort(s->held.slots, s->held.rings, *count);
 	return e;
 }

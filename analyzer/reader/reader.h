@@ -74,6 +74,11 @@ struct process_mapped_file {
 };
 
 /* A device under the name this process has for it. Strings are never NULL. */
+struct process_mode {
+	uint64_t ticks;
+	uint32_t record; /* enum mt_record_mode, from then on */
+};
+
 struct process_device {
 	uint32_t id;          /* mt_ext_device.device */
 	uint32_t backend;     /* enum mt_backend */
@@ -128,7 +133,7 @@ struct process {
 	int32_t own_exit_code;
 	uint32_t stacks; /* enum mt_stacks */
 	uint32_t record; /* enum mt_record_mode */
-	/* with MT_RECORD_YOUNG: no more bytes of young blocks were ever alive at once */
+	/* not with MT_RECORD_ALL: no more bytes of young blocks were ever alive at once */
 	uint64_t young_bytes;
 	uint32_t depth;
 	uint64_t sample_bytes;
@@ -145,6 +150,8 @@ struct process {
 	unsigned code_count;
 	const struct process_device *devices; /* in order of first use */
 	unsigned device_count;
+	const struct process_mode *modes; /* with MT_RECORD_AUTO: the changes, the first one to MT_RECORD_YOUNG */
+	unsigned mode_count;
 	unsigned thread_end; /* one more than the highest index that process_thread() may know */
 
 	uint32_t clock; /* enum mt_clock */

@@ -9,17 +9,41 @@
 
 #define LEAST_LIMIT (256u << 10) /* of the disk, whatever was asked for */
 
+static uint64_t kept_bytes(void)
+{
+	return __atomic_load_n(&mt_process.tree_bytes, __ATOMIC_RELAXED) +
+	       (mt_process.info ? mt_process.info->log_bytes : 0);
+}
+
+static uint64_t raw_bytes(const struct mt_session *s, uint64_t used)
+{
+	uint64_t blocks = (uint64_t)__atomic_load_n(&s->trace_mib, __ATOMIC_RELAXED) << 20;
+
+	return used > blocks ? used - blocks : 0;
+}
+
 /* What is raw is for the recorder to read; it needs room for what it writes. */
+static uint64_t raw_room(const struct mt_session *s)
+{
+	uint64_t beside = kept_bytes() + s->limit_bytes / 8;
+
+	return beside > s->limit_bytes / 2 ? beside : s->limit_bytes / 2;
+}
+
 static int leaves_room(const struct mt_session *s, uint64_t used, enum mt_charge what)
 {
-	uint64_t raw = used - ((uint64_t)__atomic_load_n(&s->trace_mib, __ATOMIC_RELAXED) << 20);
-	uint64_t kept = __atomic_load_n(&mt_process.tree_bytes, __ATOMIC_RELAXED) +
-			(mt_process.info ? mt_process.info->log_bytes : 0);
-	uint64_t limit = s->limit_bytes, beside = kept + limit / 8;
-
 	if (what == MT_CHARGE_KEPT)
-		return used <= limit / 16 * 13;
-	return raw <= (beside > limit / 2 ? beside : limit / 2);
+		return used <= s->limit_bytes / 16 * 13;
+	return raw_bytes(s, used) <= raw_room(s);
+}
+
+uint32_t mt_disk_behind(uint64_t free)
+{
+	const struct mt_session *s = mt_process.session;
+	uint64_t raw = raw_bytes(s, __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED)), kept = kept_bytes();
+	uint64_t rest = kept + free;
+
+	return s->limit_bytes && raw > rest ? (uint32_t)((raw - rest) * 16 / (raw_room(s) - kept + 1)) : 0;
 }
 
 int mt_disk_charge(uint64_t bytes, enum mt_charge what)

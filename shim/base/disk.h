@@ -19,6 +19,9 @@ enum mt_charge { MT_CHARGE_NEW, MT_CHARGE_FIRST, MT_CHARGE_REST, MT_CHARGE_KEPT 
 int mt_disk_charge(uint64_t bytes, enum mt_charge what);
 void mt_disk_refund(uint64_t bytes);
 
+/* How much of what rings may have is taken but for `free` bytes, in sixteenths. 0 without a limit. */
+uint32_t mt_disk_behind(uint64_t free);
+
 /* Maps part of this image's file with the extension `ext` ("ring", "nodes", "info"), the first `reserved` bytes of it
  * ready to be written to, and makes more of it so, which is `mapped`; see sys.h. The second one charges for it, too. */
 void *mt_disk_map(const char *ext, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how);

@@ -100,6 +100,16 @@ static int claim_free(uint32_t *index)
 	return 0;
 }
 
+uint64_t mt_ring_free_bytes(void)
+{
+	uint64_t pages = 0;
+
+	for (uint32_t i = 0; i < __atomic_load_n(&mt_process.info->chunks, __ATOMIC_ACQUIRE); i++)
+		if (__atomic_load_n(&mt_process.states[i], __ATOMIC_RELAXED) == MT_CHUNK_FREE)
+			pages += __atomic_load_n(&pages_of[i], __ATOMIC_RELAXED);
+	return pages * 4096;
+}
+
 /* Adds a chunk to the file, of which the whole or a page is reserved; the caller holds the lock. */
 static int grow(int whole)
 {

@@ -137,6 +137,9 @@ void mt_ring_reset(void);
  * is left for later. */
 void mt_ring_reserve(uint32_t chunks, int whole);
 
+/* Of chunks that the recorder has read and nobody has taken again. */
+uint64_t mt_ring_free_bytes(void);
+
 /* Makes so many idle rings, for threads that begin when there is no memory to be had. */
 void mt_ring_stock(uint32_t n);
 

@@ -6,6 +6,7 @@
 #include "shim/base/config.h"
 #include "shim/base/disk.h"
 #include "shim/base/lock.h"
+#include "shim/base/log.h"
 #include "shim/base/quiet.h"
 #include "shim/base/state.h"
 #include "shim/base/tables.h"
@@ -22,6 +23,7 @@ struct mt_young_block *mt_young_table;
 static struct mt_young_head *head;
 static struct mt_young_area **areas; /* each is set once, before anything in the table names it */
 static uint32_t forks;               /* under way: nothing is put into the table */
+static uint32_t is_behind;           /* MT_RECORD_AUTO: blocks are put there */
 
 void mt_young_tables(struct mt_tables *t)
 {
@@ -133,6 +135,26 @@ static int open_area(struct mt_ring *ring, uint64_t ticks)
 	return ok;
 }
 
+#define BEHIND 8 /* sixteenths of what rings may have: from then on, */
+#define AGAIN  4 /* until it is no more than this */
+
+/* Is it time to change? */
+static void review(void)
+{
+	uint32_t was = LOOK(is_behind), part = mt_disk_behind(mt_ring_free_bytes()),
+		 is = was ? part > AGAIN : part >= BEHIND;
+	const struct mt_rec_mode mode = { is ? MT_RECORD_YOUNG : MT_RECORD_ALL, 0 };
+
+	if (is != was && mt_process_is_owner() &&
+	    __atomic_compare_exchange_n(&is_behind, &was, is, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		mt_log_add(MT_REC_MODE, &(struct mt_part){ &mode, sizeof(mode) }, 1);
+}
+
+static inline int is_wanted(void)
+{
+	return mt_config.record == MT_RECORD_YOUNG || LOOK(is_behind);
+}
+
 /* Not where files can't be had as usual: then all is recorded as without this. */
 static __attribute__((noinline)) int start(struct mt_ring *ring, uint64_t ticks)
 {
@@ -140,6 +162,12 @@ static __attribute__((noinline)) int start(struct mt_ring *ring, uint64_t ticks)
 	int ok;
 
 	if ((!ring->seq || (ring->seq == 1 && ring->used < BUSY_SLOTS)) || mt_sys_quiet() || mt_process.fixed)
+		return 0;
+	if (mt_config.record == MT_RECORD_AUTO && ring->young.reviewed != ring->seq) { /* with each chunk */
+		ring->young.reviewed = ring->seq;
+		review();
+	}
+	if (!is_wanted())
 		return 0;
 	now = mt_clock_ns(CLOCK_MONOTONIC_COARSE);
 	if (now < ring->young.retry_ns || LOOK(ring->owner) == MT_OWNER_ANY || !mt_process_is_owner())
@@ -413,6 +441,8 @@ static __attribute__((noinline)) void end_window(struct mt_ring *ring, uint64_t 
 	int looks_at_all = ++ring->young.windows % IDLE_WINDOWS == 0;
 
 	ring->young.due = ticks + window;
+	if (mt_config.record == MT_RECORD_AUTO)
+		review();
 	tell_sums(ring, ticks);
 	if (ring->young.put)
 		ring->young.put = expel_area(ring, ring->young.index, ticks - window, ticks);
@@ -469,7 +499,7 @@ void mt_young_reset(void)
 		mt_sys_unmap(head, TABLE_BYTES);
 	head = NULL;
 	mt_young_table = NULL;
-	forks = 0;
+	forks = is_behind = 0;
 }
 
 /* An entry whose ALLOC was about to be written, or is. */
@@ -591,7 +621,7 @@ int mt_young_put(struct mt_ring *ring, const struct mt_event *e)
 		a0 = state_of(&set[0]);
 		a1 = state_of(&set[1]);
 	}
-	if (e->size >= MT_YOUNG_LIMIT || (e->addr & STATE) || __atomic_load_n(&forks, __ATOMIC_RELAXED))
+	if (e->size >= MT_YOUNG_LIMIT || (e->addr & STATE) || LOOK(forks) || !is_wanted())
 		return 0;
 	b = !a0 ? claim_place(ring, &set[0]) : !a1 ? claim_place(ring, &set[1]) : make_place(ring, set, e->ticks);
 	if (!b)

@@ -27,6 +27,7 @@ struct mt_young {
 	int64_t bytes;               /* put less taken out, by this ring's threads */
 	int64_t most;                /* of that, as counted in mt_info.young_bytes */
 	uint64_t retry_ns;           /* CLOCK_MONOTONIC: no attempt to get an area is made before */
+	uint64_t reviewed;           /* chunks it had when it was last asked whether the recorder is behind */
 };
 
 /* A block that a realloc has taken out. */

@@ -3,6 +3,9 @@
 the same: totals, and each block that is alive, whoever freed, forked, or was killed."""
 # timeout: 400
 import os
+import shutil
+import signal
+import subprocess
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import killing
@@ -85,6 +88,42 @@ def case_without_a_recorder():
 
 def case_recorder_killed():
     compare(11, "m", rounds=12, ops=2000, pace=20000, how=oracle.recorder_killed)
+
+
+PAIRS = 300000
+
+
+def deep(record, env=None, **how):
+    run = mt.shimmed([mt.program("deep"), "5", str(PAIRS)], env={"MEMTRACE_RECORD": record, "MEMTRACE_LIMIT": "24M"}, **how)
+    return run.trace
+
+
+def case_nobody_reads_the_rings():
+    """Half of the limit is for them. With `auto` blocks are young before it is used up, and it is said when."""
+    alone = {"shim": shutil.copy(mt.SHIM, mt.scratch())}
+    everything, trace = deep("all", **alone), deep("auto", **alone).intact()
+    mt.check(everything.losses().get("events", 0) > 100000, "what is to be prevented: %s" % everything.losses())
+    mt.check(PAIRS <= trace.host["allocations"] < PAIRS + 100, "%d allocations" % trace.host["allocations"])
+    record = trace.processes[0]["record"]
+    mt.equal((record["mode"], [c["mode"] for c in record["changes"]]), ("auto", ["young"]))
+    mt.between(0, record["changes"][0]["from_s"], trace.report["duration_s"])
+    mt.check("small blocks as totals from " in trace.tool("report").out, "the report does not say it")
+
+
+def case_and_back():
+    """A recorder is stopped until blocks are young. When it has caught up all are recorded again."""
+    trace = mt.Trace(os.path.join(mt.scratch("trace"), "t"))
+    child = subprocess.Popen([mt.program("deep"), "5", "2000000000"], env=mt.shim_env(trace.path, MEMTRACE_RECORD="auto", MEMTRACE_LIMIT="24M"))
+    try:
+        mt.until(trace.recorder, "a recorder")
+        os.kill(trace.recorder(), signal.SIGSTOP)
+        mt.until(lambda: "as totals from" in trace.tool("check").out, "young blocks")
+        os.kill(trace.recorder(), signal.SIGCONT)
+        mt.until(lambda: "all events again" in trace.tool("check").out, "all events again")
+    finally:
+        child.kill()
+        child.wait()
+    mt.equal(trace.intact().processes[0]["record"]["changes"][1]["mode"], "all")
 
 
 def case_nine_shots():

@@ -74,6 +74,11 @@ void mt_disk_refund(uint64_t bytes)
 	(void)bytes;
 }
 
+uint32_t mt_disk_behind(uint64_t free)
+{
+	(void)free;
+	return 0;
+}
 int mt_disk_charge(uint64_t bytes, enum mt_charge what)
 {
 	(void)what;

@@ -201,7 +201,7 @@ static int write_events(struct record_process *p, struct recorder *r, size_t cou
 {
 	uint32_t cover_count;
 	const struct mt_cover *covers = ring_cut_covers(r->cut, &cover_count);
-	int e = p->info->record == MT_RECORD_YOUNG ? late_slots_sort(r->slots, r->rings, count) : 0;
+	int e = p->info->record != MT_RECORD_ALL ? late_slots_sort(r->slots, r->rings, count) : 0;
 	if (e)
 		return e;
 	clamp_first(p, r, count);
@@ -316,7 +316,7 @@ static int read_young(const struct record_process *p, const struct recorder *r, 
 		      struct ring_cut_rings *rings)
 {
 	struct stat st;
-	int fd = p->over && p->info->record == MT_RECORD_YOUNG ? open_raw(p, r, "young", O_RDONLY) : -1;
+	int fd = p->over && p->info->record != MT_RECORD_ALL ? open_raw(p, r, "young", O_RDONLY) : -1;
 	size_t bytes = fd >= 0 && !fstat(fd, &st) ? young_file_bytes((uint64_t)st.st_size) : 0;
 	*file = bytes ? malloc(bytes) : NULL;
 	if (*file && read_at(fd, 0, *file, bytes)) {

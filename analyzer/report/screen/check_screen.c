@@ -112,7 +112,13 @@ static void check_process(struct findings *f, const struct model_process *mp)
 	find_count(f, false, where, mp->fold.blocks,
 		   "blocks were folded at the disk limit: they are in all totals, not among the events");
 	find_count(f, false, where, mp->fold.young_blocks,
-		   "small blocks were recorded as totals (MEMTRACE_RECORD=young): they are not among the events");
+		   "small blocks were recorded as totals: they are not among the events");
+	for (unsigned i = 0; i < p->mode_count; i++)
+		find(f, false, where, ERROR_NO_OFFSET,
+		     p->modes[i].record == MT_RECORD_YOUNG
+			     ? "small blocks as totals from %s on: its recorder was behind"
+			     : "all events again from %s on",
+		     DURATION(process_ns(p, p->modes[i].ticks)));
 	if (p->state == PROCESS_RUNNING)
 		find(f, false, where, ERROR_NO_OFFSET, "still running");
 	if (p->origin == MT_ORIGIN_FORK && !p->parent)

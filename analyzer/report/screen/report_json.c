@@ -66,6 +66,22 @@ static json_t *json_recorded(const struct process *p)
 	return o;
 }
 
+/* Which blocks have events, from when on. */
+static json_t *json_record(const struct process *p)
+{
+	static const char *const names[] = { "all", "young", "auto" };
+	json_t *o = json_object(), *changes = json_array();
+	for (unsigned i = 0; i < p->mode_count; i++) {
+		json_t *change = json_object();
+		json_object_set_new(change, "from_s", json_seconds(process_ns(p, p->modes[i].ticks)));
+		json_object_set_new(change, "mode", json_string(names[p->modes[i].record]));
+		json_array_append_new(changes, change);
+	}
+	json_object_set_new(o, "mode", json_string(names[p->record]));
+	json_object_set_new(o, "changes", changes);
+	return o;
+}
+
 static json_t *json_process(const struct report *r, const struct model_process *m)
 {
 	const struct process *p = m->process;
@@ -101,6 +117,7 @@ static json_t *json_process(const struct report *r, const struct model_process *
 	json_object_set_new(o, "registered_bytes", json_bytes(m->registered_bytes));
 	json_object_set_new(o, "folded", json_fold(&m->fold));
 	json_object_set_new(o, "young", json_young(&m->fold));
+	json_object_set_new(o, "record", json_record(p));
 	json_object_set_new(o, "own_allocator", json_own_allocator(r->selection, m));
 	json_system_process(o, r->analysis.host, p);
 	json_object_set_new(o, "threads", json_integer(p->threads));

@@ -284,6 +284,28 @@ static void print_own_allocators(const struct selection *v)
 	}
 }
 
+/* The process whose recorder was behind first; NULL = none's was. */
+static const struct process *first_behind(const struct report *r)
+{
+	const struct process *first = NULL;
+	for (unsigned id = 0; id < reader_processes(r->selection->reader); id++) {
+		const struct process *p = reader_process(r->selection->reader, id);
+		if (p->mode_count &&
+		    (!first || process_ns(p, p->modes->ticks) < process_ns(first, first->modes->ticks)))
+			first = p;
+	}
+	return first;
+}
+
+static void print_young(const struct report *r, const struct model_fold *fold)
+{
+	const struct process *p = first_behind(r);
+	output_fit_line(STYLE_FAINT,
+			output_format("%s small blocks as totals%s%s%s; peaks lack up to %s", COUNT(fold->young_blocks),
+				      p ? " from " : "", p ? DURATION(process_ns(p, p->modes->ticks)) : "",
+				      p ? " on" : "", BYTES(fold->young_most_bytes)));
+}
+
 /* What makes a report less telling, though no figure is wrong. */
 static void print_gaps(const struct report *r)
 {
@@ -318,10 +340,7 @@ static void print_gaps(const struct report *r)
 				fold.most_other_bytes ? " of the heap, elsewhere " : "",
 				fold.most_other_bytes ? BYTES(fold.most_other_bytes) : ""));
 	if (fold.young_blocks)
-		output_fit_line(STYLE_FAINT,
-				output_format("%s small blocks recorded as totals (MEMTRACE_RECORD=young); moments and "
-					      "peaks of the heap lack up to %s",
-					      COUNT(fold.young_blocks), BYTES(fold.young_most_bytes)));
+		print_young(r, &fold);
 }
 
 static unsigned count_gaps(const struct report *r)
