@@ -468,6 +468,9 @@ enum mt_class {
 	MT_CLASS_REGISTERED = 9, /* host memory of the program's that is locked: no new bytes */
 	MT_CLASS_POOL = 10,      /* block of the framework's caching allocator, inside the above */
 	MT_CLASS_WORKSPACE = 11, /* the same, of a second pool (Ascend's workspaces) */
+	/* memory of the host's heap that a framework's pool gives out in pieces: these are MT_ALLOC, and it is none. An
+	 * MT_FREE that is no piece's ends it */
+	MT_CLASS_SEGMENT = 12,
 	MT_CLASSES
 };
 

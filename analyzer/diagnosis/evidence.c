@@ -702,7 +702,7 @@ static int set_system(struct diagnosis *x)
 	h->anon = f->cgroup_most;
 	if (l->known) {
 		h->copied = l->copied;
-		h->kept_then = l->kept - l->copied - l->unseen;
+		h->kept_then = l->kept - l->copied - l->unseen - l->pool_free;
 		h->kept_then_ns = l->ns;
 	}
 	if (l->known && !evidence_known(h->anon)) {

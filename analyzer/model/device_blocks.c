@@ -1,5 +1,6 @@
 /* What of a device's memory is where: what events do. */
 #include "analyzer/model/device_blocks.h"
+#include "analyzer/model/host_pools.h"
 
 #include "analyzer/util/vec.h"
 
@@ -133,6 +134,8 @@ int memory_alloc(struct process_memory *memory, const struct device_event *e)
 		return 0;
 	if (e->ext.class == MT_CLASS_RESERVED)
 		return reserve(memory, e);
+	if (e->ext.class == MT_CLASS_SEGMENT)
+		return host_pool_grow(memory, e->slot->addr, e->slot->size, e->ns);
 	struct share *s = share_of(memory, e->ext.device);
 	int known = s ? e->ext.class == MT_CLASS_ALIAS ? retain(memory, e) : 0 : -MT_EMEMORY;
 	if (known)
@@ -275,7 +278,7 @@ static int unreserve(struct process_memory *memory, const struct device_event *e
 
 int memory_free(struct process_memory *memory, const struct device_event *e)
 {
-	if (!is_class(e->ext.class))
+	if (!is_class(e->ext.class) || e->ext.class == MT_CLASS_SEGMENT)
 		return 0;
 	struct device_undo *u = device_undo_of(memory, e);
 	if (!u)

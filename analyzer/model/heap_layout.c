@@ -10,6 +10,8 @@
 struct found {
 	struct model_block *blocks;
 	size_t count, room;
+	struct model_block *segments; /* of pools, by address */
+	size_t segment_count, segment_room;
 };
 
 static int gather(void *arg, const struct model_block *b)
@@ -19,6 +21,15 @@ static int gather(void *arg, const struct model_block *b)
 		return b->inherited ? 0 : -MT_EMEMORY;
 	f->blocks[f->count++] = *b;
 	return 0;
+}
+
+static int gather_segment(void *arg, const struct model_block *b)
+{
+	struct found *f = arg;
+	int e = vec_reserve_raw(f->segments, f->segment_room, f->segment_count + 1);
+	if (!e)
+		f->segments[f->segment_count++] = *b;
+	return e;
 }
 
 static int by_address(const void *a, const void *b)
@@ -89,6 +100,65 @@ static int add(struct arenas *a, size_t *room, enum arena_kind kind, const struc
 	return 0;
 }
 
+/* ---- pools ----------------------------------------------------------------------------------------------- */
+
+/* The first of n blocks that begins at an address or behind it. */
+static size_t first_from(const struct model_block *blocks, size_t n, uint64_t addr)
+{
+	size_t low = 0;
+	while (low < n) {
+		size_t middle = (low + n) / 2;
+		if (blocks[middle].addr < addr)
+			low = middle + 1;
+		else
+			n = middle;
+	}
+	return low;
+}
+
+/* With the blocks that begin in it. */
+static int add_segment(struct arenas *a, size_t *room, const struct model_block *segment, const struct found *pooled)
+{
+	uint64_t at = segment->addr, end = segment->addr + segment->size;
+	int e = vec_reserve(a->list, *room, a->count + 1);
+	if (e)
+		return e;
+	struct arena *arena = &a->list[a->count++];
+	*arena = (struct arena){ .kind = ARENA_POOL, .start = at, .end = end };
+	for (size_t i = first_from(pooled->blocks, pooled->count, at); at < end; i++) {
+		const struct model_block *b = i < pooled->count ? &pooled->blocks[i] : NULL;
+		bool last = !b || b->addr >= end;
+		uint64_t next = last ? end : b->addr;
+		if (next > at && next - at > arena->largest_hole)
+			arena->largest_hole = next - at;
+		at = last ? end : b->addr + b->size;
+		arena->live += last ? 0 : b->size;
+		arena->blocks += !last;
+	}
+	a->live += arena->live;
+	a->blocks += arena->blocks;
+	a->span += segment->size;
+	return 0;
+}
+
+/* Blocks of pools go to *pooled; the others stay, in their order. */
+static int part_pools(struct found *f, struct found *pooled)
+{
+	size_t kept = 0;
+	int e = f->segment_count ? vec_reserve_raw(pooled->blocks, pooled->room, f->count) : 0;
+	for (size_t i = 0, k = 0; i < f->count && f->segment_count && !e; i++) {
+		const struct model_block *b = &f->blocks[i];
+		while (k < f->segment_count && f->segments[k].addr + f->segments[k].size <= b->addr)
+			k++;
+		if (k < f->segment_count && b->addr >= f->segments[k].addr)
+			pooled->blocks[pooled->count++] = *b;
+		else
+			f->blocks[kept++] = *b;
+	}
+	f->count = f->segment_count ? kept : f->count;
+	return e;
+}
+
 /* ---- all ------------------------------------------------------------------------------------------------- */
 
 static bool is_mapped(const struct model_block *b)
@@ -121,7 +191,8 @@ static size_t same_arena(const struct model_block *blocks, size_t count)
 	return n;
 }
 
-static int sort_out(struct arenas *a, struct found *f, struct model_block *mapped, const struct process *p)
+static int sort_out(struct arenas *a, struct found *f, struct model_block *mapped, const struct found *pooled,
+		    const struct process *p)
 {
 	uint64_t from, to;
 	size_t room = 0, mapped_count, first = 0, end;
@@ -138,23 +209,30 @@ static int sort_out(struct arenas *a, struct found *f, struct model_block *mappe
 		if (!(i == first && end > first))
 			e = add(a, &room, ARENA_THREAD, f->blocks + i, n);
 	}
-	return e ? e : add(a, &room, ARENA_MAPPED, mapped, mapped_count);
+	e = e ? e : add(a, &room, ARENA_MAPPED, mapped, mapped_count);
+	for (size_t i = 0; i < f->segment_count && !e; i++)
+		e = add_segment(a, &room, &f->segments[i], pooled);
+	return e;
 }
 
 int arenas_find(struct arenas *a, const struct model *m, const struct process *p)
 {
-	struct found f = { 0 };
+	struct found f = { 0 }, pooled = { 0 };
 	*a = (struct arenas){ 0 };
 	int e = model_each_block(m, p->id, MODEL_HEAP, gather, &f);
 	if (f.count)
 		qsort(f.blocks, f.count, sizeof(*f.blocks), by_address);
+	e = e ? e : model_each_segment(m, p->id, gather_segment, &f);
+	e = e ? e : part_pools(&f, &pooled);
 	struct model_block *mapped = malloc((f.count + 1) * sizeof(*mapped));
 	if (!mapped)
 		e = error_memory();
 	if (!e)
-		e = sort_out(a, &f, mapped, p);
+		e = sort_out(a, &f, mapped, &pooled, p);
 	free(mapped);
 	free(f.blocks);
+	free(f.segments);
+	free(pooled.blocks);
 	return e;
 }
 

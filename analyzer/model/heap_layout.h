@@ -5,6 +5,7 @@
  *             itself
  *   arena     64 MiB, aligned: a thread's
  *   mapped    a block with pages of its own; goes back when it is freed
+ *   pool      a segment of a framework's pool, from its first byte to its last
  *
  * With another allocator in the program "arena" is merely an aligned region with blocks in it.
  */
@@ -13,11 +14,11 @@
 
 #include "analyzer/model/model.h"
 
-enum arena_kind { ARENA_MAIN, ARENA_THREAD, ARENA_MAPPED };
+enum arena_kind { ARENA_MAIN, ARENA_THREAD, ARENA_MAPPED, ARENA_POOL };
 
 struct arena {
 	enum arena_kind kind;
-	uint64_t start, end;   /* of its blocks */
+	uint64_t start, end;   /* of its blocks; of a pool's segment its own */
 	uint64_t live, blocks; /* MAPPED: all such blocks together, start and end of no meaning */
 	uint64_t largest_hole;
 	struct model_block top[4]; /* the uppermost blocks, highest first: what keeps it from shrinking */
@@ -26,7 +27,7 @@ struct arena {
 };
 
 struct arenas {
-	struct arena *list; /* main first, mapped last */
+	struct arena *list; /* main first, mapped and pools last */
 	size_t count;
 	uint64_t live, blocks, span; /* span: of main and thread arenas */
 };

@@ -2,6 +2,7 @@
 #include "analyzer/model/model.h"
 
 #include "analyzer/model/device.h"
+#include "analyzer/model/host_pools.h"
 #include "analyzer/model/loss_doubt.h"
 #include "analyzer/model/process_memory.h"
 #include "analyzer/model/site_table.h"
@@ -48,6 +49,7 @@ static void restart(struct process_memory *memory, uint64_t ns)
 	for (int c = 0; c < MAP_CLASSES; c++)
 		memory->seen.map[c].peak_bytes = memory->seen.map[c].bytes;
 	memory->seen.events = memory->seen.lost_events = memory->seen.map_given_bytes = 0;
+	host_pool_restart(memory, ns);
 	devices_restart_process(memory, ns);
 }
 
@@ -142,6 +144,7 @@ static int take_level(struct process_memory *memory)
 	l->registered_bytes = memory->seen.registered_bytes;
 	process_memory_fill_footprint(memory);
 	l->footprint = memory->seen.footprint;
+	l->pool_free_bytes = less(memory->seen.pool.reserved_bytes, memory->seen.pool.in_use_bytes);
 	l->inherited_bytes =
 		memory->kind[MODEL_HEAP].totals.inherited_bytes + memory->kind[MODEL_MAP].totals.inherited_bytes;
 	const struct model_query *q = &memory->model->query;

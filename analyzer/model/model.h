@@ -8,7 +8,8 @@
  *   ... model_process(m, id)->kind[MODEL_HEAP].peak_bytes ... model_free(m);
  *
  * Glossary
- *   kind     heap (malloc family), map (mmap as hooks saw it), pinned (host memory of a device's driver); device (what
+ *   kind     heap (malloc family; of a pool that lies on it the blocks, host_pools.h), map (mmap as hooks saw it),
+ *            pinned (host memory of a device's driver); device (what
  *            a driver charged) and pool (blocks of a framework's allocator, which lie inside device memory). Nothing is
  *            counted in two of the first four, and no two kinds are ever added
  *   site     a stack that allocated, in one process, of one kind, on one device: (process, kind, device, node, node2);
@@ -228,6 +229,7 @@ struct model_level {
 	uint64_t map[MAP_CLASSES];
 	uint64_t registered_bytes;
 	uint64_t inherited_bytes; /* from the fork: of the heap and mappings */
+	uint64_t pool_free_bytes; /* of segments of pools on the heap, in no block */
 	struct model_footprint footprint;
 };
 
@@ -246,6 +248,14 @@ struct model_fold {
 	uint64_t young_blocks, young_bytes, young_most_bytes;
 };
 
+/* A framework's pool that lies on the heap; several of one process are one. Blocks in use are in the heap's figures,
+ * segments, which it has from malloc, are not. */
+struct model_host_pool {
+	uint64_t segments, reserved_bytes, reserved_peak_bytes, reserved_peak_ns; /* segments: those that are there */
+	uint64_t in_use_bytes, in_use_blocks, in_use_peak_bytes;
+	uint64_t allocations;
+};
+
 struct model_process {
 	const struct process *process;
 	struct model_totals kind[MODEL_KINDS];
@@ -260,6 +270,7 @@ struct model_process {
 	uint32_t site_count;
 	struct model_fold fold;
 	struct model_footprint footprint; /* at the end */
+	struct model_host_pool pool;      /* at the end */
 	uint64_t began_with;              /* bytes of heap and mappings, inherited from a fork */
 	uint64_t events;                  /* slots seen, or folded */
 	uint64_t last_ns;                 /* of its latest event */
@@ -486,5 +497,9 @@ struct model_block {
 /* Live blocks of one process; of an ended one only with query.keep_blocks. The callback returns 0 to go on. */
 int model_each_block(const struct model *m, unsigned process, enum model_kind kind,
 		     int (*f)(void *arg, const struct model_block *b), void *arg);
+
+/* The same of segments of pools on the heap, by address: only addr, size and ns are filled in. */
+int model_each_segment(const struct model *m, unsigned process, int (*f)(void *arg, const struct model_block *b),
+		       void *arg);
 
 #endif

@@ -59,6 +59,12 @@ static int visit_inherited(const struct inherited_blocks *l, const struct visit 
 	return e;
 }
 
+int model_each_segment(const struct model *m, unsigned process, int (*f)(void *arg, const struct model_block *b),
+		       void *arg)
+{
+	return ranges_each(&m->processes[process].segments, visit_range, &(struct visit){ f, arg });
+}
+
 int model_each_block(const struct model *m, unsigned process, enum model_kind kind,
 		     int (*f)(void *arg, const struct model_block *b), void *arg)
 {

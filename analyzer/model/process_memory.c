@@ -1,6 +1,7 @@
 #include "analyzer/model/process_memory.h"
 
 #include "analyzer/model/device.h"
+#include "analyzer/model/host_pools.h"
 #include "analyzer/model/loss_doubt.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/vec.h"
@@ -144,6 +145,8 @@ static int heap_alloc(struct process_memory *memory, const struct mt_event *s, u
 	memory->seen.bins[process_memory_bin(s->size)].allocations++;
 	move_block(memory, place, 1, ns);
 	process_memory_count(memory, MODEL_HEAP, place->site, s->size);
+	if (memory->pooled)
+		host_pool_move(memory, s->size, 1);
 	e = process_memory_set_last(memory, MODEL_HEAP, thread, s->addr);
 	return e ? e : prove_behind_gap(memory, ns);
 }
@@ -154,6 +157,8 @@ static void free_own(struct process_memory *memory, struct block *b, struct undo
 	u->known = true;
 	u->temporary = memory->last[MODEL_HEAP][b->thread] == b->addr && !not_temporary;
 	memory->kind[MODEL_HEAP].totals.frees++;
+	if (memory->pooled)
+		host_pool_move(memory, b->size, -1);
 	if (u->temporary)
 		count_temporary(memory, b, 1);
 	const struct model_site *s = site_table_figures(&memory->sites, b->site);
@@ -176,6 +181,9 @@ static int heap_free(struct process_memory *memory, const struct mt_event *s, ui
 	struct ring_state *state = process_memory_ring(memory, ring);
 	if (!state)
 		return -MT_EMEMORY;
+	/* its first block may have the same address */
+	if (memory->segments.root && !memory->pooled && host_pool_shrink(memory, s->addr))
+		return 0;
 	struct undo *u = &state->frees[state->next++ % UNDO_DEPTH];
 	struct block *b = blocks_find(&memory->heap, s->addr);
 	uint64_t inherited = b ? INHERITED_BLOCKS_GONE : inherited_blocks_take(&memory->inherited_blocks, s->addr);
@@ -313,16 +321,17 @@ static int fail(struct process_memory *memory, const struct mt_event *s, uint64_
 /* ---- all ------------------------------------------------------------------------------------------------- */
 
 /* What grows by realloc or mremap is there all the time, though its free is recorded before. */
-static bool is_move(const struct process_memory *memory, const struct mt_event *s)
+static bool is_of(const uint64_t *hooks, const struct mt_event *s)
 {
-	return memory->seen.process->moving_hooks[s->hook / 64] >> s->hook % 64 & 1;
+	return hooks[s->hook / 64] >> s->hook % 64 & 1;
 }
 
 int process_memory_slot(struct process_memory *memory, const struct mt_event *s, uint32_t ring, uint32_t thread,
 			uint64_t ns)
 {
 	uint64_t before_ns = memory->seen.last_ns;
-	memory->moves = is_move(memory, s);
+	memory->moves = is_of(memory->seen.process->moving_hooks, s);
+	memory->pooled = is_of(memory->seen.process->pool_hooks, s);
 	memory->seen.events++;
 	memory->seen.last_ns = ns;
 	switch (s->kind) {
@@ -423,6 +432,7 @@ static void drop_blocks(struct process_memory *memory)
 	heap_footprint_fini(&memory->footprint);
 	blocks_fini(&memory->heap);
 	inherited_blocks_fini(&memory->inherited_blocks);
+	ranges_fini(&memory->segments);
 	ranges_fini(&memory->maps);
 	free(memory->pieces);
 	memory->pieces = NULL;

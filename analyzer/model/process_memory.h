@@ -53,6 +53,8 @@ struct process_memory {
 	struct blocks heap;
 	struct inherited_blocks inherited_blocks; /* inherited part of the heap */
 	struct heap_footprint footprint;          /* of the heap */
+	bool pooled;                              /* the slot that is read is a pool's on the heap: host_pools.h */
+	struct ranges segments;                   /* of such pools */
 	struct ranges maps;
 	/* by range.mapping: in how many pieces the mapping is. Unused entries are a list: 1 << 31 and the next one */
 	uint32_t *pieces;

@@ -94,7 +94,9 @@ static int take_hook(struct image *im, const struct record *rec)
 		return -MT_EFORMAT;
 	im->hooks[hook.id] = name;
 	uint64_t *moves = &im->process.moving_hooks[hook.id / 64], bit = 1ull << hook.id % 64;
+	uint64_t *pools = &im->process.pool_hooks[hook.id / 64];
 	*moves = strncmp(name, "realloc", 7) && strcmp(name, "mremap") ? *moves & ~bit : *moves | bit;
+	*pools = strncmp(name, "tensorflow_", 11) ? *pools & ~bit : *pools | bit;
 	return 0;
 }
 

@@ -162,6 +162,7 @@ struct process {
 	bool has_events;
 	bool has_heirs;            /* processes of the trace were forked from it */
 	uint64_t moving_hooks[16]; /* bits by hook: it moves blocks (realloc and its like, mremap) */
+	uint64_t pool_hooks[16];   /* ... it is of a framework's pool that may lie on the heap */
 
 	/* What is missing. The first four are the shim's own counts. */
 	uint64_t lost_events, truncated_stacks, unplaced_stacks, unwritten_bytes, faults;

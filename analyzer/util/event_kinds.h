@@ -44,6 +44,7 @@ static inline enum event_space space_of_class(unsigned class)
 		[MT_CLASS_REGISTERED] = SPACE_REGISTERED,
 		[MT_CLASS_POOL] = SPACE_POOL,
 		[MT_CLASS_WORKSPACE] = SPACE_WORKSPACE,
+		[MT_CLASS_SEGMENT] = SPACES,
 	};
 	return class < MT_CLASSES ? spaces[class] : SPACES;
 }

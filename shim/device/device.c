@@ -5,6 +5,7 @@
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/device/device.h"
+#include "shim/host/heap.h"
 #include "shim/trace/record.h"
 #include "shim/trace/recorder.h"
 
@@ -77,6 +78,9 @@ void mt_device_note(enum mt_kind kind, const struct mt_device_event *event)
 				     .capture = event->capture };
 	int kept = errno;
 
+	if (kind == MT_DEVICE_ALLOC && event->device && event->class <= MT_CLASS_PHYSICAL &&
+	    mt_heap_is_pool(__builtin_frame_address(0)))
+		mt_heap_pool.device = event->device; /* a pool has got it */
 	mt_record_device(kind, event->hook, event->addr, event->bytes, &ext, event->caller);
 	errno = kept;
 }

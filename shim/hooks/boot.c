@@ -26,6 +26,13 @@ const char *const mt_hook_names[MT_HOOKS] = {
 #define HAND(name, symbol) #name,
 #include "shim/hooks/hooks_pool.def"
 #undef HAND
+#define TAKE(name, symbol) #name,
+#define GIVE               TAKE
+#define ID(name)           #name,
+#include "shim/hooks/hooks_bfc.def"
+#undef TAKE
+#undef GIVE
+#undef ID
 #define ACL(name, params, args, before, after) #name,
 #define LOW                                    ACL
 #include "shim/hooks/hooks_acl.def"

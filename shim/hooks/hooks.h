@@ -45,6 +45,13 @@ enum mt_hook {
 #define HAND(name, symbol) MT_HOOK_##name,
 #include "shim/hooks/hooks_pool.def"
 #undef HAND
+#define TAKE(name, symbol) MT_HOOK_##name,
+#define GIVE               TAKE
+#define ID(name)           MT_HOOK_##name,
+#include "shim/hooks/hooks_bfc.def"
+#undef TAKE
+#undef GIVE
+#undef ID
 #define ACL(name, params, args, before, after) MT_HOOK_##name,
 #define LOW                                    ACL
 #include "shim/hooks/hooks_acl.def"

@@ -53,6 +53,30 @@ static inline void mt_heap_note(unsigned hook, const void *p, size_t bytes, cons
 		mt_record_fail(hook, MT_ALLOC, bytes, caller);
 }
 
+/*
+ * The call of a framework's pool that this thread is in, which may ask for memory to give it out in pieces: that is a
+ * segment of the pool and no block of the heap (device/bfc.c). An exception may leave an old frame behind, which has no
+ * effect on calls further out.
+ */
+struct mt_heap_pool {
+	const char *frame; /* NULL = none */
+	unsigned hook;     /* of the segment */
+	size_t least;      /* bytes that were asked of the pool */
+	uintptr_t start;   /* of the segment that it got ... */
+	size_t bytes;      /* ... 0 = none */
+	uint32_t device;   /* a device's memory that it got; 0 = none */
+};
+
+extern __thread struct mt_heap_pool mt_heap_pool __attribute__((visibility("hidden")));
+
+static inline int mt_heap_is_pool(const void *frame)
+{
+	return __builtin_expect(mt_heap_pool.frame != NULL, 0) && (const char *)frame < mt_heap_pool.frame;
+}
+
+/* Of an allocation with alignment. */
+void mt_heap_note_aligned(unsigned hook, const void *p, size_t bytes, const void *caller, const struct mt_frame *frame);
+
 /* Of a free: there is to be no real call. */
 static inline __attribute__((always_inline)) int mt_heap_keeps(const void *p)
 {

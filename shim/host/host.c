@@ -20,6 +20,24 @@ int mt_heap_nests(const void *caller, const char *frame)
 	return frame < mt_heap_inside && (mt_allocator_has(caller) || mt_is_own(caller));
 }
 
+__thread struct mt_heap_pool mt_heap_pool;
+
+/* The pool tries with less before it gives up, and says so itself. */
+void mt_heap_note_aligned(unsigned hook, const void *p, size_t bytes, const void *caller, const struct mt_frame *frame)
+{
+	const struct mt_ext_device segment = { .class = MT_CLASS_SEGMENT };
+
+	if (!mt_heap_is_pool(__builtin_frame_address(0)) || bytes < mt_heap_pool.least) {
+		mt_heap_note(hook, p, bytes, caller, frame);
+	} else if (p) {
+		mt_record_device(MT_DEVICE_ALLOC, mt_heap_pool.hook, (uintptr_t)p, bytes, &segment, caller);
+		mt_heap_pool.start = (uintptr_t)p;
+		mt_heap_pool.bytes = bytes;
+	} else {
+		mt_record_fail(hook, MT_ALLOC | MT_TRIAL, bytes, caller);
+	}
+}
+
 /* What the pool needs to know of a call that comes before the real function is known. */
 static void *boot_malloc(size_t n)
 {
@@ -72,7 +90,7 @@ MT_EXPORT int posix_memalign(void **out, size_t align, size_t n)
 	if (mt_heap_passes(MT_CALLER))
 		return mt_real.posix_memalign(out, align, n);
 	ret = MT_REAL(mt_real.posix_memalign(out, align, n));
-	mt_heap_note(MT_HOOK_posix_memalign, ret == 0 ? *out : NULL, n, MT_CALLER, MT_FRAME);
+	mt_heap_note_aligned(MT_HOOK_posix_memalign, ret == 0 ? *out : NULL, n, MT_CALLER, MT_FRAME);
 	return ret;
 }
 

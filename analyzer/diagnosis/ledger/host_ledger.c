@@ -22,7 +22,7 @@ static uint64_t known(const struct sample_state *x, unsigned field)
 
 /* Sums over traced processes, shared pages once. */
 struct sums {
-	uint64_t anon, file, shmem, live, untouched, untouched_error, pinned, swap, copied, unseen;
+	uint64_t anon, file, shmem, live, untouched, untouched_error, pinned, swap, copied, unseen, pool_free;
 };
 
 /* Returns its share of private memory. */
@@ -114,6 +114,7 @@ static int add_level(const struct host_memory *s, const struct model *m, const s
 	sums->untouched_error += out->untouched_error;
 	sums->pinned += l->live[MODEL_PINNED];
 	sums->unseen += unseen(model_process(m, out->process->id), out, share);
+	sums->pool_free += l->pool_free_bytes;
 	sums->copied += copied(model_process(m, out->process->id), x, out);
 	return e;
 }
@@ -243,7 +244,8 @@ static void diagnosis(struct host_ledger *l, const struct sums *sums)
 		l->pinned = outside ? sums->pinned : lower(sums->pinned, l->kept - l->copied);
 	if (!outside)
 		l->kept -= l->pinned;
-	l->unseen = lower(sums->unseen, l->kept - l->copied);
+	l->pool_free = lower(sums->pool_free, l->kept - l->copied);
+	l->unseen = lower(sums->unseen, l->kept - l->copied - l->pool_free);
 	l->unexplained = rest - (outside ? (int64_t)l->pinned : 0);
 }
 

@@ -67,6 +67,8 @@ struct host_ledger {
 	/* Beside the sum. */
 	/* of kept: pages that forked children inherited and wrote to, as reference counts do */
 	uint64_t copied;
+	/* of kept: what pools of frameworks on the heap have in no block; at most, as not all of it was touched */
+	uint64_t pool_free;
 	uint64_t unseen; /* of kept: what no hook saw and no allocator that hooks saw can have kept; at least */
 	/* live, but swapped out or never touched (the latter is known of mappings of 16 MiB and more) */
 	uint64_t not_resident;

@@ -185,9 +185,15 @@ static int note_undo(struct heap_calls *h, struct ring *r, const struct mt_event
 	return put(h, &back);
 }
 
+/* Blocks that a framework's pool gave out; nobody asked malloc for them. */
+static bool is_pools(const struct process *p, const struct mt_event *s)
+{
+	return p->pool_hooks[s->hook / 64] >> s->hook % 64 & 1;
+}
+
 int heap_calls_event(struct heap_calls *h, const struct mt_event *s, uint32_t ring, uint32_t thread)
 {
-	if (s->kind != MT_ALLOC && s->kind != MT_FREE && s->kind != MT_UNDO)
+	if ((s->kind != MT_ALLOC && s->kind != MT_FREE && s->kind != MT_UNDO) || is_pools(h->process, s))
 		return 0;
 	int e = vec_reserve(h->rings, h->ring_room, ring + 1ul);
 	if (e)

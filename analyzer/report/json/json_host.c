@@ -27,6 +27,7 @@ static json_t *json_ledger(const struct host_ledger *l)
 	json_object_set_new(o, "live_error", json_bytes(l->live_error));
 	json_object_set_new(o, "not_resident", json_bytes(l->not_resident));
 	json_object_set_new(o, "copied", json_bytes(l->copied));
+	json_object_set_new(o, "pool_free", json_bytes(l->pool_free));
 	json_object_set_new(o, "unseen", json_bytes(l->unseen));
 	json_object_set_new(o, "swapped", json_bytes(l->swapped));
 	json_object_set_new(o, "estimated", json_boolean(l->estimated));

@@ -122,7 +122,7 @@ static json_t *json_device(const struct selection *v, const struct frag_device *
 static json_t *json_arena(const struct selection *v, const struct frag_heap *h, const struct arena *a)
 {
 	static const char *const kinds[] = {
-		[ARENA_MAIN] = "main", [ARENA_THREAD] = "arena", [ARENA_MAPPED] = "mapped"
+		[ARENA_MAIN] = "main", [ARENA_THREAD] = "arena", [ARENA_MAPPED] = "mapped", [ARENA_POOL] = "pool"
 	};
 	bool mapped = a->kind == ARENA_MAPPED;
 	json_t *o = json_object(), *tops = json_array();

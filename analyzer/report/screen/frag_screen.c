@@ -179,9 +179,10 @@ static void print_device(const struct frag *f, const struct frag_device *d)
 
 static void arena_row(struct table *t, const struct arena *a)
 {
-	static const char *const kinds[] = {
-		[ARENA_MAIN] = "main heap", [ARENA_THREAD] = "arena", [ARENA_MAPPED] = "own pages"
-	};
+	static const char *const kinds[] = { [ARENA_MAIN] = "main heap",
+					     [ARENA_THREAD] = "arena",
+					     [ARENA_MAPPED] = "own pages",
+					     [ARENA_POOL] = "pool" };
 	bool mapped = a->kind == ARENA_MAPPED;
 	uint64_t span = a->end - a->start;
 	char *name = mapped ? strdup(kinds[a->kind]) : output_format("%s 0x%" PRIx64, kinds[a->kind], a->start);

@@ -14,7 +14,7 @@
 #define WORTH_A_LINE   200 /* of the memory there is: freed since the peak */
 #define MOST_PROCESSES 6
 #define SHOWN          0.002 /* of the total; less is no row ... */
-#define OWN_ROWS       8     /* ... but of the run's own, which come first, what matters to the run is */
+#define OWN_ROWS       9     /* ... but of the run's own, which come first, what matters to the run is */
 #define OWN_SHOWN      0.05
 #define LEAST_MISSED   (32u << 20) /* of a peak that no sample is near ... */
 #define MISSED         0.25        /* ... and this part of it */
@@ -126,7 +126,8 @@ static unsigned collect(const struct host_ledger *l, const struct line *managed,
 		{ "live in this run", l->live - managed->bytes },
 		*managed,
 		{ "copied after fork", l->copied },
-		{ "kept by allocators", l->kept - l->copied - l->unseen },
+		{ "kept by allocators", l->kept - l->copied - l->unseen - l->pool_free },
+		{ "unused in pools", l->pool_free },
 		{ "seen by no hook", l->unseen },
 		{ "pinned", l->pinned },
 		{ "shared memory", l->shared },
@@ -164,8 +165,8 @@ static unsigned print_ledger(const struct report *r)
 	const struct managed_heaps m = managed_heaps_find(r->selection, r->analysis.host);
 	char *name = output_format(m.several ? "managed heaps" : "managed heap of %s", m.name ? m.name : "?");
 	const struct line managed = { name ? name : "managed heaps", m.bytes };
-	struct line rows[13];
-	char *cells[14];
+	struct line rows[14];
+	char *cells[15];
 	unsigned n = collect(l, &managed, rows), count = 0;
 	for (unsigned i = 0; i < n; i++)
 		cells[count++] = cell(rows[i].name, BYTES(rows[i].bytes), PERCENT(rows[i].bytes, l->total));

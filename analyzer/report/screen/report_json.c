@@ -82,6 +82,22 @@ static json_t *json_record(const struct process *p)
 	return o;
 }
 
+static json_t *json_host_pool(const struct model_host_pool *p)
+{
+	if (!p->reserved_peak_bytes)
+		return json_null();
+	json_t *o = json_object();
+	json_object_set_new(o, "framework", json_string("TensorFlow"));
+	json_object_set_new(o, "segments", json_integer(p->segments));
+	json_object_set_new(o, "reserved_bytes", json_bytes(p->reserved_bytes));
+	json_object_set_new(o, "reserved_peak_bytes", json_bytes(p->reserved_peak_bytes));
+	json_object_set_new(o, "in_use_bytes", json_bytes(p->in_use_bytes));
+	json_object_set_new(o, "in_use_peak_bytes", json_bytes(p->in_use_peak_bytes));
+	json_object_set_new(o, "in_use_blocks", json_integer(p->in_use_blocks));
+	json_object_set_new(o, "allocations", json_integer(p->allocations));
+	return o;
+}
+
 static json_t *json_process(const struct report *r, const struct model_process *m)
 {
 	const struct process *p = m->process;
@@ -115,6 +131,7 @@ static json_t *json_process(const struct report *r, const struct model_process *
 	json_object_set_new(o, "map", json_map(&m->kind[MODEL_MAP], m->map_given_bytes));
 	json_object_set_new(o, "pinned", json_totals(&m->kind[MODEL_PINNED]));
 	json_object_set_new(o, "registered_bytes", json_bytes(m->registered_bytes));
+	json_object_set_new(o, "pool", json_host_pool(&m->pool));
 	json_object_set_new(o, "folded", json_fold(&m->fold));
 	json_object_set_new(o, "young", json_young(&m->fold));
 	json_object_set_new(o, "record", json_record(p));

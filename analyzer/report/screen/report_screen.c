@@ -385,6 +385,21 @@ static char *map_classes(const struct selection *v)
 	return NULL;
 }
 
+/* Of the process whose pool on the heap was largest; NULL = there was none. What it keeps unused is in no row. */
+static char *host_pool(const struct selection *v)
+{
+	const struct model_process *most = NULL;
+	for (unsigned i = 0; i < reader_processes(v->reader); i++) {
+		const struct model_process *m = model_process(v->model, i);
+		uint64_t least = most ? most->pool.reserved_peak_bytes : 0;
+		if (selection_has(v, m->process) && m->pool.reserved_peak_bytes > least)
+			most = m;
+	}
+	return most ? output_format("TensorFlow's pool: at most %s reserved, %s in use",
+				    BYTES(most->pool.reserved_peak_bytes), BYTES(most->pool.in_use_peak_bytes))
+		    : NULL;
+}
+
 #define BRIEF_WORTH 5
 
 static unsigned print_totals(const struct report *r, unsigned room)
@@ -407,20 +422,24 @@ static unsigned print_totals(const struct report *r, unsigned room)
 	struct table *t = table_new(columns, 9, 0);
 	table_keep(t, r->brief ? BRIEF_WORTH : 0);
 	unsigned lines = 2;
+	char *pool = v->kinds & 1u << MODEL_HEAP ? host_pool(v) : NULL;
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++) {
 		struct model_totals totals = model_totals(v->model, kind);
 		if (v->kinds & 1u << kind && (totals.allocations || kind == MODEL_HEAP || !r->brief)) {
 			totals_row(t, names[kind], &totals);
 			lines++;
 		}
+		if (kind == MODEL_HEAP && pool)
+			table_note(t, 2, pool);
 	}
 	char *classes = v->kinds & 1u << MODEL_MAP && !r->brief ? map_classes(v) : NULL;
 	if (classes)
 		table_note(t, 2, classes);
 	print("\n");
 	table_print(t);
-	lines += classes != NULL;
+	lines += (classes != NULL) + (pool != NULL);
 	free(classes);
+	free(pool);
 	return lines;
 }
 
