@@ -106,9 +106,14 @@ def case_says_what_it_is(command):
 def case_what_it_lacks_is_unknown():
     trace = imports.imported(own("")["end"])
     page = imports.report(trace)
-    mt.equal((page["host"], page["map"], page["processes"][0]["host"], page["devices"][0]["total_bytes"]), (None,) * 4)
+    mt.equal([page[k] for k in ("host", "map", "pinned")] + [page["processes"][0][k] for k in ("host", "map", "pinned")], [None] * 6)
+    mt.equal(page["devices"][0]["total_bytes"], None)
     mt.equal(page["processes"][0]["imported"]["what"], "a memory snapshot of PyTorch's")
     mt.equal(page["processes"][0]["exit"]["kind"], "unknown")
+    shown("reduce", trace)
+    with gzip.open(os.path.join(trace, "reduced.ndjson.gz"), "rt") as lines:
+        run = next(row for row in map(json.loads, lines) if row["t"] == "run")
+    mt.equal([run[k + "_peak"] for k in ("heap", "map", "pinned")], [None] * 3)
     for words in (["report", "--all"], ["peak"], ["leaks"]):
         text = shown(*words, trace)
         mt.check("HEAP" not in text and "HOST MEMORY" not in text and "MAPPED" not in text, text)

@@ -113,7 +113,7 @@ static json_t *json_process(const struct report *r, const struct model_process *
 				    reclaimed_process(r->selection, p, &freed) ? reclaimed_json(&freed) : json_null());
 	json_object_set_new(o, "host", host);
 	json_object_set_new(o, "map", maps ? json_map(&m->kind[MODEL_MAP], m->map_given_bytes) : json_null());
-	json_object_set_new(o, "pinned", json_totals(&m->kind[MODEL_PINNED]));
+	json_object_set_new(o, "pinned", heap ? json_totals(&m->kind[MODEL_PINNED]) : json_null());
 	json_object_set_new(o, "registered_bytes", json_bytes(m->registered_bytes));
 	json_object_set_new(o, "folded", json_fold(&m->fold));
 	json_object_set_new(o, "own_allocator", json_own_allocator(r->selection, m));
@@ -276,7 +276,7 @@ json_t *report_json(const struct report *r)
 	json_object_set_new(o, "host", has & MT_IMPORT_HEAP ? json_totals(&heap) : json_null());
 	json_object_set_new(o, "map",
 			    has & MT_IMPORT_MAPPINGS ? json_map(&map, model_map_given_bytes(v->model)) : json_null());
-	json_object_set_new(o, "pinned", json_totals(&pinned));
+	json_object_set_new(o, "pinned", has & MT_IMPORT_HEAP ? json_totals(&pinned) : json_null());
 	json_t *system = json_system(r->analysis.host);
 	set_managed(json_object_get(system, "ledger"), r);
 	json_object_set_new(o, "system", system);
