@@ -244,6 +244,9 @@ enum mt_record_type {
 	MT_REC_DEVICE = 10,  /* struct mt_rec_device, then uuid\0, then the model's name\0 */
 	MT_REC_NAME = 11,    /* struct mt_rec_name, then the text\0 of a mark */
 	MT_REC_MODE = 12,    /* struct mt_rec_mode: of MT_RECORD_AUTO, from here on; at first it is MT_RECORD_ALL */
+	/* struct mt_rec_import, then what\0 path\0 lacks\0: it was not recorded but imported, from what, from which
+	 * file, and what is not in that */
+	MT_REC_IMPORT = 13,
 };
 
 struct mt_record {
@@ -316,6 +319,13 @@ struct mt_rec_device {
 
 struct mt_rec_name {
 	uint32_t id;
+	uint32_t reserved;
+};
+
+enum mt_import_has { MT_IMPORT_HEAP = 1, MT_IMPORT_MAPPINGS = 2, MT_IMPORT_DEVICES = 4 };
+
+struct mt_rec_import {
+	uint32_t has; /* enum mt_import_has, or'ed: kinds of memory that the file speaks of; the rest is unknown */
 	uint32_t reserved;
 };
 

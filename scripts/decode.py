@@ -497,8 +497,11 @@ class Process:
     def take_name(self, data):
         self.names[struct.unpack_from("<I", data)[0]] = text(data, 8)
 
+    def take_import(self, data):
+        self.imported = data[8:].decode(errors="surrogateescape").split("\0")[:3]
+
     HANDLERS = {1: take_program, 2: take_env, 3: take_hook, 4: take_module, 5: take_unmodule, 6: take_thread,
-                7: take_file, 8: take_child, 9: take_code, 10: take_device, 11: take_name}
+                7: take_file, 8: take_child, 9: take_code, 10: take_device, 11: take_name, 13: take_import}
 
     # the call tree
 

@@ -259,10 +259,22 @@ static void read_symbol_file(struct stacks *s, const char *dir)
 }
 
 /* Without --device, what there is. */
+uint32_t selection_has_kinds(const struct selection *v)
+{
+	uint32_t has = 0;
+	for (unsigned id = 0; id < reader_processes(v->reader); id++)
+		if (selection_has(v, reader_process(v->reader, id)))
+			has |= reader_process(v->reader, id)->imported_has;
+	return has;
+}
+
 static int settle_kinds(struct selection *v)
 {
+	const uint32_t has = selection_has_kinds(v);
 	if (v->options->device)
 		return selection_pick_device(v);
+	v->kinds &=
+		~((has & MT_IMPORT_HEAP ? 0u : 1u << MODEL_HEAP) | (has & MT_IMPORT_MAPPINGS ? 0u : 1u << MODEL_MAP));
 	if (model_totals(v->model, MODEL_PINNED).allocations)
 		v->kinds |= 1u << MODEL_PINNED;
 	if (model_devices(v->model))
@@ -301,8 +313,28 @@ int selection_names(struct selection *v)
 	return categories_new(&v->categories, v->stacks, rules && *rules ? rules : NULL);
 }
 
+char *selection_imported(const struct selection *v)
+{
+	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+		const struct process *p = reader_process(v->reader, id);
+		if (*p->imported && selection_has(v, p))
+			return output_format("IMPORTED from %s, %s; unknown: %s", p->imported_file, p->imported,
+					     p->imported_lacks);
+	}
+	return NULL;
+}
+
+void selection_print_imported(const struct selection *v)
+{
+	char *text = selection_imported(v);
+	if (text)
+		output_wrapped(text, 0, 3, output_width(), NULL);
+	free(text);
+}
+
 void selection_print_missing(const struct selection *v)
 {
+	selection_print_imported(v);
 	if (!reader_complete(v->reader))
 		print("%sINCOMPLETE: what is left, see memtrace check%s\n", output_begin(STYLE_BAD),
 		      output_end(STYLE_BAD));

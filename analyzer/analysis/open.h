@@ -36,7 +36,17 @@ int selection_run_again(const struct selection *v, struct reader **r, struct mod
  * does that too; this is for commands that run no model. 0 or -MT_E*. */
 int selection_names(struct selection *v);
 
-/* Prints a line for people if data is missing, so that figures may be too small. */
+/* "IMPORTED from FILE, a memory snapshot of PyTorch's; unknown: the host's memory, ...", to be freed; NULL = it was
+ * recorded, or no memory. */
+char *selection_imported(const struct selection *v);
+
+/* Kinds of memory that are known of any of its processes: enum mt_import_has. */
+uint32_t selection_has_kinds(const struct selection *v);
+
+/* Prints that, if it was imported. */
+void selection_print_imported(const struct selection *v);
+
+/* Prints that, and a line for people if data is missing, so that figures may be too small. */
 void selection_print_missing(const struct selection *v);
 
 /* selection_device.c. Finds the device that --device names in the model, for v->device. 0 or -MT_EUSAGE. */

@@ -29,9 +29,14 @@ static const struct option_command commands[] = {
 static int help(void)
 {
 	print("usage: memtrace run -- PROGRAM, memtrace COMMAND [DIR], memtrace help COMMAND\n");
-	for (const struct option_command *c = commands; c->name; c++)
+	for (const struct option_command *c = commands; c->name; c++) {
+		bool pair = c[1].name && !strcmp(c->help, c[1].help);
+		char *names = output_format(pair ? "%s|%s" : "%s", c->name, c[1].name);
 		if (*c->help)
-			print("  %-10s %s\n", c->name, c->help);
+			print("  %-10s %s\n", names ? names : c->name, c->help);
+		free(names);
+		c += pair;
+	}
 	return 0;
 }
 

@@ -289,7 +289,7 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 			output_format(
 				"whether %s leaks: more of what %s makes seems to stay, %s, but frees may be among the lost events",
 				d->name, open->site ? open->site : "one site", BYTES(open->unproven)));
-	if (!most && d->doubt >= notable(d))
+	if (!most && d->doubt && d->doubt >= notable(d))
 		return unknown(out, output_format("whether anything on %s leaks: too many events were lost", d->name));
 	if (!most)
 		return ruled_out(out, why_not_growing(d));
@@ -1081,8 +1081,10 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 	struct balance b = balance_of(d);
 	if (!d->request.failed)
 		return FINDING_NONE;
-	if (!evidence_known(d->total) || !evidence_known(d->free))
+	if (!evidence_known(d->free))
 		return unknown(out, output_format("what was free on %s when it failed", d->name));
+	if (!evidence_known(d->total))
+		return unknown(out, output_format("how large %s is", d->name));
 	const char *cause = other_cause(e, d);
 	if (cause)
 		return ruled_out(out, output_format("%s", cause));

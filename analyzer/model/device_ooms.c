@@ -98,8 +98,12 @@ int oom_info(struct process_memory *memory, const struct device_event *e)
 	struct share *s = t ? share_of(memory, e->ext.device) : NULL;
 	if (!s)
 		return -MT_EMEMORY;
-	t->info = (struct info){ true,          e->ext.device, e->ns,
-				 e->slot->addr, e->slot->size, s->device->layer[LAYER_MEMORY].totals.live_bytes };
+	t->info = (struct info){ true,
+				 e->ext.device,
+				 e->ns,
+				 e->slot->addr,
+				 e->slot->size ? e->slot->size : MODEL_UNKNOWN,
+				 s->device->layer[LAYER_MEMORY].totals.live_bytes };
 	if (e->slot->size > s->device->seen.total_bytes)
 		s->device->seen.total_bytes = e->slot->size;
 	if (s->device->seen.used_before == MODEL_UNKNOWN && !s->device->layer[LAYER_MEMORY].totals.allocations &&

@@ -280,6 +280,8 @@ int image_open(struct image *im, const char *name)
 	p->name = p->program = "?";
 	p->rank = p->local_rank = p->world_size = p->group_rank = PROCESS_NO_RANK;
 	p->tags = p->job = "";
+	p->imported = p->imported_file = p->imported_lacks = "";
+	p->imported_has = UINT32_MAX;
 	p->argv = p->env = none;
 	int e = open_files(im);
 	if (!e)

@@ -249,6 +249,22 @@ static int take_mode(struct image *im, const struct record *rec)
 	return e;
 }
 
+static int take_import(struct image *im, const struct record *rec)
+{
+	struct process *p = &im->process;
+	struct mt_rec_import i;
+	const char *what = text(rec, sizeof(i));
+	const char *file = what ? text(rec, sizeof(i) + strlen(what) + 1) : NULL;
+	const char *lacks = file ? text(rec, sizeof(i) + strlen(what) + strlen(file) + 2) : NULL;
+	if (!fixed(rec, &i, sizeof(i)) || !lacks)
+		return -MT_EFORMAT;
+	p->imported_has = i.has;
+	p->imported = what;
+	p->imported_file = file;
+	p->imported_lacks = lacks;
+	return 0;
+}
+
 static int take_record(struct image *im, const struct record *rec)
 {
 	switch (rec->head.type) {
@@ -276,6 +292,8 @@ static int take_record(struct image *im, const struct record *rec)
 		return take_name(im, rec);
 	case MT_REC_MODE:
 		return take_mode(im, rec);
+	case MT_REC_IMPORT:
+		return take_import(im, rec);
 	default:
 		return -MT_EFORMAT;
 	}

@@ -183,7 +183,7 @@ static int set_ends(struct reader *r, size_t first_new)
 	for (size_t i = 0; i < r->image_count; i++) {
 		struct image *im = r->images[i];
 		fill_root_exit(im);
-		if (im->process.exit_kind != MT_EXIT_NONE)
+		if (im->process.exit_kind != MT_EXIT_NONE || *im->process.imported)
 			im->process.state = PROCESS_ENDED;
 		im->process.cut_off = is_cut_off(im);
 		set_end(im);

@@ -120,7 +120,11 @@ struct process {
 	unsigned env_count;
 	/* what its launcher's variables say when it starts; PROCESS_NO_RANK = nothing */
 	int64_t rank, local_rank, world_size, group_rank;
-	const char *job, *tags;    /* of the scheduler, MEMTRACE_TAGS; "" = none */
+	const char *job, *tags; /* of the scheduler, MEMTRACE_TAGS; "" = none */
+	/* not recorded by us: from what and from which file it was imported, and what is therefore unknown; "" = it
+	 * was recorded */
+	const char *imported, *imported_file, *imported_lacks;
+	uint32_t imported_has;     /* enum mt_import_has: kinds of memory that are known; of who was recorded all */
 	uint64_t start_ns, end_ns; /* end: its last sign of life if how it ended is unknown */
 	uint64_t start_real_ns;
 	enum process_state state;

@@ -74,14 +74,18 @@ static void put_memory(json_t *o, const struct reduction *r, const struct reduce
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++) {
 		struct reduce_peak p = host_peak(r, k, kind);
 		uint64_t end = 0;
-		for (size_t i = 0; i < k->count; i++)
+		uint32_t has = 0;
+		for (size_t i = 0; i < k->count; i++) {
 			end += model_process(r->selection->model, k->items[i]->id)->kind[kind].live_bytes;
+			has |= k->items[i]->imported_has;
+		}
+		const bool said = has & (kind == MODEL_MAP ? MT_IMPORT_MAPPINGS : MT_IMPORT_HEAP);
 		snprintf(key, sizeof(key), "%s_peak", kind_name(kind));
-		json_object_set_new(o, key, json_bytes(p.high));
+		json_object_set_new(o, key, said ? json_bytes(p.high) : json_null());
 		snprintf(key, sizeof(key), "%s_peak_low", kind_name(kind));
-		json_object_set_new(o, key, json_bytes(p.low));
+		json_object_set_new(o, key, said ? json_bytes(p.low) : json_null());
 		snprintf(key, sizeof(key), "%s_end", kind_name(kind));
-		json_object_set_new(o, key, json_bytes(end));
+		json_object_set_new(o, key, said ? json_bytes(end) : json_null());
 	}
 }
 

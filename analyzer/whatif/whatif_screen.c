@@ -1,4 +1,5 @@
 #include "analyzer/whatif/whatif_internal.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 
@@ -213,6 +214,7 @@ static void print_track(const struct selection *v, const struct replay *r, const
 void whatif_print(const struct selection *v, const struct replay *replay, const struct whatif_question *q)
 {
 	size_t shown = 0;
+	selection_print_imported(v);
 	if (!q->complete)
 		output_fit_line(STYLE_BAD, strdup("INCOMPLETE: what is left is replayed, see memtrace check"));
 	for (size_t i = 0; i < replay->count; i++) {

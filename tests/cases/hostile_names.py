@@ -32,7 +32,7 @@ TRACES = ("devices", "gpu", "system", "tree", *BATTERY)
 BYS = ("stack", "site", "function", "file", "library", "category", "thread", "process", "size")
 # Each command's ways to print; None: it is run in a case of its own.
 COMMANDS = {
-    "run": None, "env": None, "fleet": None, "record": None, "start": None, "stop": None,
+    "run": None, "env": None, "fleet": None, "import": None, "record": None, "start": None, "stop": None,
     "report": [["--all"], ["--json"], [], ["-n", "all"], *(["--format", f] for f in ("markdown", "github", "sarif", "junit")), *(["--by", by] for by in BYS)],
     "html": [["-o", "/dev/null"]],
     "peak": [[], ["--json"], ["-n", "all"], ["--at", "0.001"], ["--at", "oom"], ["--fit", "1M"], ["--fit", "1M", "--json"], *(["--by", by] for by in BYS)],

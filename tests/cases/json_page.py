@@ -95,6 +95,10 @@ def traces():
     for kind in KINDS:
         paths.append(os.path.join(mt.scratch("battery"), "t"))
         cases.make(paths[-1], kind, 301, True)
+    snapshot, path = os.path.join(mt.scratch("snapshot"), "s.pickle"), os.path.join(mt.scratch("imported"), "t")
+    for words in (("export", "--format", "snapshot", "-o", snapshot, paths[-len(KINDS)]), ("import", "-o", path, snapshot)):
+        mt.equal(mt.execute([mt.MEMTRACE, *words]).status, 0)
+    paths.append(path)
     held = "import ctypes, sys\nkept = [bytearray(1 << 20)]\nctypes.CDLL(%r).memtrace_holders(b'here')\nfor _ in range(9): pass\n" % mt.SHIM
     leaking = "kept = []\nfor step in range(300):\n    batch = bytearray(100_000)\n    kept.append(bytes(batch[:50_000]))\n"
     grown = "kept = {}\ndef get(key):\n    kept[key] = bytearray(30_000)\ndef loop():\n    for i in range(800): get(str(i))\nloop()\n"

@@ -1,4 +1,5 @@
 #include "analyzer/report/diff/diff.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 
@@ -142,6 +143,7 @@ static void print_missing(const struct diff *d)
 	for (int side = 0; side < 2; side++) {
 		const struct selection *v = &d->side[side].selection;
 		uint64_t lost = lost_of(v);
+		selection_print_imported(v);
 		if (lost)
 			output_line(STYLE_BAD,
 				    output_format("INCOMPLETE: %s lost %s%sevents, which may be what differs",

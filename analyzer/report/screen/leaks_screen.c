@@ -384,9 +384,9 @@ static void print_benign(const struct leaks *l)
 	print(rest && rest < l->benign_bytes ? ", others %s\n" : "\n", BYTES(rest));
 }
 
-void leaks_print(const struct leaks *l, const struct held_question *held)
+/* Of the host. */
+static void print_alive(const struct leaks *l)
 {
-	selection_print_missing(l->selection);
 	char *least = l->lost ? output_format("%s to ", BYTES(l->bytes_min)) : strdup(""),
 	     *blocks = l->lost ? output_format("%s to ", COUNT(l->blocks_min)) : strdup("");
 	print("%sALIVE AT THE END  %s%s in %s%s blocks%s\n", output_begin(STYLE_HEAD), least ? least : "",
@@ -406,6 +406,13 @@ void leaks_print(const struct leaks *l, const struct held_question *held)
 		print("  of all that, %s in processes that run, were killed or ended unknown: in use, not leaked\n",
 		      BYTES(l->in_use));
 	print_benign(l);
+}
+
+void leaks_print(const struct leaks *l, const struct held_question *held)
+{
+	selection_print_missing(l->selection);
+	if (l->selection->kinds & ((1u << MODEL_HOST_KINDS) - 1))
+		print_alive(l);
 	if (l->live[MODEL_HEAP] && l->live[MODEL_HEAP]->estimated)
 		print("  %s\n", SAMPLED_NOTE);
 	print_pile(l);

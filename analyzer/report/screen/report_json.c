@@ -1,6 +1,7 @@
 /* The report as JSON: the schema of the command line's documentation, also where this version has nothing to say. The
  * key "host" is the memory of the host; its name is "hostname". */
 #include "analyzer/diagnosis/ledger/managed_heaps.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/diagnosis/own_allocator.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/json/json_devices.h"
@@ -98,6 +99,18 @@ static json_t *json_host_pool(const struct model_host_pool *p)
 	return o;
 }
 
+/* Null: it was recorded. */
+static json_t *json_imported(const struct process *p)
+{
+	json_t *o = *p->imported ? json_object() : json_null();
+	if (json_is_null(o))
+		return o;
+	json_object_set_new(o, "what", json_text(p->imported));
+	json_object_set_new(o, "file", json_text(p->imported_file));
+	json_object_set_new(o, "unknown", json_text(p->imported_lacks));
+	return o;
+}
+
 static json_t *json_process(const struct report *r, const struct model_process *m)
 {
 	const struct process *p = m->process;
@@ -123,13 +136,16 @@ static json_t *json_process(const struct report *r, const struct model_process *
 								    : "gone"));
 	json_object_set_new(o, "exit", json_exit(p));
 	json_object_set_new(o, "recorded", json_recorded(p));
+	json_object_set_new(o, "imported", json_imported(p));
 	struct reclaimed freed;
-	json_t *host = json_totals(&m->kind[MODEL_HEAP]);
-	json_object_set_new(host, "freed_since_peak",
-			    reclaimed_process(r->selection, p, &freed) ? reclaimed_json(&freed) : json_null());
+	const bool heap = p->imported_has & MT_IMPORT_HEAP, maps = p->imported_has & MT_IMPORT_MAPPINGS;
+	json_t *host = heap ? json_totals(&m->kind[MODEL_HEAP]) : json_null();
+	if (heap)
+		json_object_set_new(host, "freed_since_peak",
+				    reclaimed_process(r->selection, p, &freed) ? reclaimed_json(&freed) : json_null());
 	json_object_set_new(o, "host", host);
-	json_object_set_new(o, "map", json_map(&m->kind[MODEL_MAP], m->map_given_bytes));
-	json_object_set_new(o, "pinned", json_totals(&m->kind[MODEL_PINNED]));
+	json_object_set_new(o, "map", maps ? json_map(&m->kind[MODEL_MAP], m->map_given_bytes) : json_null());
+	json_object_set_new(o, "pinned", heap ? json_totals(&m->kind[MODEL_PINNED]) : json_null());
 	json_object_set_new(o, "registered_bytes", json_bytes(m->registered_bytes));
 	json_object_set_new(o, "pool", json_host_pool(&m->pool));
 	json_object_set_new(o, "folded", json_fold(&m->fold));
@@ -292,9 +308,11 @@ json_t *report_json(const struct report *r)
 	json_t *o = json_object();
 	set_head(o, r);
 	json_object_set_new(o, "processes", json_processes(r));
-	json_object_set_new(o, "host", json_totals(&heap));
-	json_object_set_new(o, "map", json_map(&map, model_map_given_bytes(v->model)));
-	json_object_set_new(o, "pinned", json_totals(&pinned));
+	const uint32_t has = selection_has_kinds(v);
+	json_object_set_new(o, "host", has & MT_IMPORT_HEAP ? json_totals(&heap) : json_null());
+	json_object_set_new(o, "map",
+			    has & MT_IMPORT_MAPPINGS ? json_map(&map, model_map_given_bytes(v->model)) : json_null());
+	json_object_set_new(o, "pinned", has & MT_IMPORT_HEAP ? json_totals(&pinned) : json_null());
 	json_t *system = json_system(r->analysis.host);
 	set_managed(json_object_get(system, "ledger"), r);
 	json_object_set_new(o, "system", system);

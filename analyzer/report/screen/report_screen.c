@@ -1,6 +1,7 @@
 /* The report on one screen, the failure first: the summary, which a terminal of 80x24 holds, or --all, at most 50 lines
  * of 100 columns. */
 #include "analyzer/diagnosis/own_allocator.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/model/main_process.h"
 #include "analyzer/report/screen/report.h"
 #include "analyzer/util/error.h"
@@ -61,7 +62,7 @@ static char *facts_text(const struct report *r, unsigned processes, enum facts f
 	const char *host = hosts ? reader_host(reader, 0)->name : "?";
 	if (gmtime_r(&seconds, &tm))
 		strftime(start, sizeof(start), "%Y-%m-%d %H:%M:%S UTC", &tm);
-	char *on = form == FACTS_NO_HOST
+	char *on = form == FACTS_NO_HOST || *reader_process(reader, 0)->imported
 			   ? strdup("")
 			   : output_format(" on %.*s%s", form == FACTS_ALL ? INT_MAX : (int)strcspn(host, "."), host,
 					   hosts > 1 ? " and others" : "");
@@ -407,6 +408,8 @@ static unsigned print_totals(const struct report *r, unsigned room)
 	const struct selection *v = r->selection;
 	const bool failed = model_failures(v->model) > 0;
 	(void)room;
+	if (!(v->kinds & ((1u << MODEL_HOST_KINDS) - 1))) /* it is not known */
+		return 0;
 	const struct column columns[] = {
 		{ "HOST MEMORY", LEFT, false },
 		{ "peak", RIGHT, false },
@@ -612,6 +615,9 @@ char *report_recorded_parts(const struct report *r)
 	const struct process *first = NULL;
 	unsigned more = 0;
 	char part[RECORDED_PART];
+	char *imported = selection_imported(r->selection);
+	if (imported)
+		return imported;
 	for (unsigned id = 0; id < reader_processes(r->selection->reader); id++) {
 		const struct process *p = reader_process(r->selection->reader, id);
 		if (!process_was_stopped(p) && !p->attached && (r->brief || !p->recorded_ticks))

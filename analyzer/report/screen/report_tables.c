@@ -135,8 +135,11 @@ static void process_row(struct table *t, const struct report *r, const struct ra
 		r->analysis.host ? kills[host_process(r->analysis.host, last->process->id)->oom_killed] : NULL;
 	const struct model_totals *heap = &m->kind[MODEL_HEAP], *map = &m->kind[MODEL_MAP];
 	char *pid = output_format("%u", m->process->pid);
-	table_row(t, (const char *[]){ pid, command, BYTES(heap->peak_bytes), BYTES(last->kind[MODEL_HEAP].live_bytes),
-				       BYTES(map->peak_bytes), COUNT(heap->allocations),
+	const uint32_t has = m->process->imported_has;
+	const bool heaps = has & MT_IMPORT_HEAP, maps = has & MT_IMPORT_MAPPINGS;
+	table_row(t, (const char *[]){ pid, command, heaps ? BYTES(heap->peak_bytes) : "?",
+				       heaps ? BYTES(last->kind[MODEL_HEAP].live_bytes) : "?",
+				       maps ? BYTES(map->peak_bytes) : "?", heaps ? COUNT(heap->allocations) : "?",
 				       kill ? kill : exit_text(last->process, exit, sizeof(exit)), sparks });
 	free(command);
 	free(sparks);

@@ -1,4 +1,5 @@
 #include "analyzer/report/timeline/timeline_screen.h"
+#include "analyzer/analysis/open.h"
 #include "analyzer/analysis/series_lines.h"
 #include "analyzer/report/timeline/timeline_plot.h"
 #include "analyzer/util/output.h"
@@ -74,6 +75,7 @@ void timeline_print(struct selection *v, const struct timeline *timeline, struct
 {
 	enum { LEAST = 4, BESIDE = 12 }; /* lines of a plot; of all that stands with it */
 	int rows = output_rows() - 1, height = rows - BESIDE;
+	selection_print_imported(v);
 	unsigned lines = timeline_plot(v, timeline, (unsigned)(height < LEAST ? LEAST : height > 20 ? 20 : height));
 	int left = rows - (int)lines - 4; /* the empty line, titles, what is left out */
 	if (lines)
@@ -83,5 +85,6 @@ void timeline_print(struct selection *v, const struct timeline *timeline, struct
 
 void timeline_print_chart(struct selection *v, struct all_sample_series *sampled)
 {
+	selection_print_imported(v);
 	print_chart(v, OPTIONS_ALL_ROWS, sampled);
 }
