@@ -116,6 +116,23 @@ static int put_device(struct redact *r, const struct record *rec, struct bytes *
 	return e ? e : put_text(to, name);
 }
 
+/* What it was imported from and what that lacks are our own words. */
+static int put_import(struct redact *r, const struct record *rec, struct bytes *to)
+{
+	const size_t fixed = sizeof(struct mt_rec_import);
+	const char *what = text_at(rec, fixed);
+	const char *path = what ? text_at(rec, fixed + strlen(what) + 1) : NULL;
+	const char *lacks = path ? text_at(rec, fixed + strlen(what) + strlen(path) + 2) : NULL;
+	if (!lacks)
+		return 1;
+	int e = put(to, rec->payload, fixed);
+	if (!e)
+		e = put_text(to, what);
+	if (!e)
+		e = put_text(to, redact(r, REDACT_PATH, path));
+	return e ? e : put_text(to, lacks);
+}
+
 /* Of a fixed part that many bytes, then one string. */
 static int put_named(struct redact *r, const struct record *rec, size_t fixed, enum redact_kind kind, struct bytes *to)
 {
@@ -144,6 +161,8 @@ static int put_payload(struct redact *r, const struct record *rec, struct bytes 
 		return put_device(r, rec, to);
 	case MT_REC_NAME:
 		return put_named(r, rec, sizeof(struct mt_rec_name), REDACT_TEXT, to);
+	case MT_REC_IMPORT:
+		return put_import(r, rec, to);
 	case MT_REC_HOOK: /* our own names */
 	case MT_REC_UNMODULE:
 	case MT_REC_CHILD:

@@ -119,6 +119,18 @@ def case_what_it_lacks_is_unknown():
         mt.check("HEAP" not in text and "HOST MEMORY" not in text and "MAPPED" not in text, text)
 
 
+@mt.variants([], ["--redact", "--salt", "x"])
+def case_packed(*redact):
+    """Unknown stays unknown; the file's name is the only word that is not our own."""
+    trace = imports.imported(own("")["end"])
+    packed = os.path.join(mt.scratch("packed"), "t.tar")
+    shown("pack", *redact, "-o", packed, trace)
+    before, after = (imports.report(t)["processes"][0] for t in (trace, packed))
+    mt.equal((after["host"], after["imported"]["what"], after["imported"]["unknown"]),
+             (None, before["imported"]["what"], before["imported"]["unknown"]))
+    mt.equal(after["imported"]["file"] == before["imported"]["file"], not redact, "file")
+
+
 def case_compressed():
     file = own("")["end"]
     packed = os.path.join(mt.scratch("packed"), "s.gz")
