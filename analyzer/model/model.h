@@ -9,9 +9,9 @@
  *
  * Glossary
  *   kind     heap (malloc family; of a pool that lies on it the blocks, host_pools.h), map (mmap as hooks saw it),
- *            pinned (host memory of a device's driver); device (what
- *            a driver charged) and pool (blocks of a framework's allocator, which lie inside device memory). Nothing is
- *            counted in two of the first four, and no two kinds are ever added
+ *            pinned (host memory of a device's driver); device (what a driver charged) and pool (blocks of a
+ *            framework's allocator, which lie inside device memory). Nothing is counted in two of the first four, and
+ *            no two kinds are ever added
  *   site     a stack that allocated, in one process, of one kind, on one device: (process, kind, device, node, node2);
  *            where stacks are sampled blocks of different sizes are different sites, since they stand for different
  *            numbers of others

@@ -26,7 +26,7 @@ for i in range(20):
         del held[0]
     moments.append(tf.config.experimental.get_memory_info("CPU:0")["current"])
     malloc(MARK + i)
-print(json.dumps({"moments": moments, "held": sum(t.shape[0] * t.shape[1] * 4 for t in held)}))
+print(json.dumps({"moments": moments}))
 sys.stdout.flush()
 os._exit(0)
 """.replace("MARK", str(MARK))
@@ -93,8 +93,8 @@ def case_moments():
         name = next((f["function"] for f in site["stack"] if f["function"] in ("keep", "drop")), None)
         if any("BFCAllocator" in (f["function"] or "") or "AllocateRaw" in (f["function"] or "") for f in site["stack"]):
             lines[name] = lines.get(name, 0) + site["bytes"]
-    mt.between(account["held"], lines.get("keep", 0), account["moments"][-1], "kept by its line")
-    mt.check(lines.get("drop", 0) < 100000, "what was freed is alive: %s" % lines)
+    # all that is in use: so nothing of it is of the line whose tensors were freed, where only a table of the pool's own may be
+    mt.equal(lines.get("keep", 0), account["moments"][-1], "kept by its line")
 
 
 def case_training():
