@@ -512,6 +512,33 @@ static struct evidence_pool pool_of(const struct model_device *d, const struct m
 	return p;
 }
 
+static bool has_used(const struct model_device *d, uint32_t process)
+{
+	for (unsigned i = 0; i < d->share_count; i++)
+		if (d->shares[i]->process->id == process)
+			return true;
+	return false;
+}
+
+/* Where the process had room besides: at its fullest, which is the least there was. */
+static int set_roomiest(struct diagnosis *x, struct evidence_device *e, const struct model_device *d, uint32_t process)
+{
+	for (unsigned i = 0; i < model_devices(x->selection->model); i++) {
+		const struct model_device *other = model_device(x->selection->model, i);
+		if (other == d || other->ooms || !has_used(other, process))
+			continue;
+		const struct device_ledger *l = diagnosis_ledger(x, other, &other->peak);
+		if (!l)
+			return error_memory();
+		if (l->total != MODEL_UNKNOWN && l->free != MODEL_UNKNOWN && l->free > e->roomiest.free) {
+			e->roomiest.name = other->name;
+			e->roomiest.total = l->total;
+			e->roomiest.free = l->free;
+		}
+	}
+	return 0;
+}
+
 static int set_device(struct diagnosis *x, struct evidence_device *e, const struct model_device *d)
 {
 	const struct model_oom *oom = diagnosis_failure(d);
@@ -544,6 +571,8 @@ static int set_device(struct diagnosis *x, struct evidence_device *e, const stru
 		error = set_attempts(x, e, d, oom);
 	if (error == 0)
 		error = set_neighbours(x, e, l, oom);
+	if (error == 0 && oom)
+		error = set_roomiest(x, e, d, oom->process);
 	if (error == 0)
 		error = set_parts(x, e, l, oom);
 	e->copies_known = true;

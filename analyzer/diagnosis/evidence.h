@@ -258,7 +258,12 @@ struct evidence_device {
 	EVIDENCE_LIST(struct evidence_neighbour) neighbours;
 	bool explained;      /* total and free are known: */
 	int64_t unexplained; /* what is neither ours, nor a listed neighbour's, nor free */
-	bool growth_known;   /* the run was long enough to say */
+	/* another device that the failing process used, the one with most left at its fullest */
+	struct {
+		const char *name; /* NULL = none, or not known */
+		uint64_t total, free;
+	} roomiest;
+	bool growth_known; /* the run was long enough to say */
 	EVIDENCE_LIST(struct evidence_growth) growth;
 	/* of the graph for a backward pass: objects of the failing process's heap that are alive; UNKNOWN: the heap or
 	 * its functions' names were not recorded */

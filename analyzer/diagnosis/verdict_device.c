@@ -1063,17 +1063,14 @@ static const char *other_cause(const struct evidence *e, const struct evidence_d
 	return NULL;
 }
 
-/* Another device of the same processes that had room for it all the time. */
-static char *elsewhere(const struct evidence *e, const struct evidence_device *d, uint64_t missing)
+/* Another device of the process's that had room for it all the time. */
+static char *elsewhere(const struct evidence_device *d, uint64_t missing)
 {
-	const struct evidence_device *most = NULL;
-	LIST_EACH (struct evidence_device, other, e->devices)
-		if (other != d && !other->request.failed && evidence_known(other->free) && other->free >= missing &&
-		    other->free >= notable(other) && (!most || other->free > most->free))
-			most = other;
-	return most ? output_format("put a part of it on %s, which had %s free at its fullest, or ", most->name,
-				    BYTES(most->free))
-		    : NULL;
+	const uint64_t free = d->roomiest.free;
+	return d->roomiest.name && free >= missing && (double)free >= NOTABLE * (double)d->roomiest.total
+		       ? output_format("put a part of it on %s, which had %s free at its fullest, or ",
+				       d->roomiest.name, BYTES(free))
+		       : NULL;
 }
 
 enum finding device_capacity(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -1105,7 +1102,7 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 		out->evidence =
 			output_format("asked %s, free %s: short by %s with %s unused in the pool%s", BYTES(b.need),
 				      BYTES(b.free), BYTES(b.most_short), BYTES(b.unused), untold(d));
-	char *advice = capacity_advice(d, missing), *room = elsewhere(e, d, missing);
+	char *advice = capacity_advice(d, missing), *room = elsewhere(d, missing);
 	out->advice = output_format("%s%s", room ? room : "", advice ? advice : "");
 	free(advice);
 	free(room);

@@ -730,22 +730,22 @@ TEST(workers_that_it_started_itself)
 TEST(another_device_has_room)
 {
 	begin(24, 2, 0.5, 22, 23);
-	struct evidence_device both[2] = { device, device };
-	both[1].name = "cuda:1";
-	both[1].request.failed = false;
-	both[1].free = G(1.5); /* just what is missing */
-	evidence.devices.items = both;
-	evidence.devices.count = 2;
+	device.roomiest.name = "cuda:1";
+	device.roomiest.total = G(24);
+	device.roomiest.free = G(1.5); /* just what is missing */
 	judge();
 	CHECK(says(held(VERDICT_CAPACITY)->advice,
 		   "put a part of it on cuda:1, which had 1.50 GiB free at its fullest, or need at least"));
-	both[1].free -= 1;
+	device.roomiest.free--;
 	judge();
 	CHECK(!strstr(held(VERDICT_CAPACITY)->advice, "cuda:1"));
-	both[1].free = EVIDENCE_UNKNOWN;
+	device.roomiest.free = G(1.5);
+	device.roomiest.total = G(31); /* of a large one that is little */
 	judge();
 	CHECK(!strstr(held(VERDICT_CAPACITY)->advice, "cuda:1"));
-	evidence.devices.count = 1;
+	device.roomiest.name = NULL;
+	judge();
+	CHECK(!strstr(held(VERDICT_CAPACITY)->advice, "at its fullest"));
 }
 
 TEST(copies_on_purpose_are_small_or_apart)
