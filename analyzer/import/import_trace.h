@@ -3,7 +3,7 @@
  *
  *   struct import_trace *t;
  *   int e = import_trace_open(&t, "DIR", &(struct import_source){ "heaptrack's", "heaptrack.app.zst", ... });
- *   uint32_t frame = import_frame(t, &(struct import_frame){ .function = "f", .file = "x.py", .line = 3, .python = true });
+ *   uint32_t frame = import_frame(t, &(struct import_frame){ "f", "x.py", NULL, 3, true });
  *   struct import_stack s = import_stack(t, frames, count);
  *   import_event(t, ns, &slot, NULL);
  *   e = import_trace_close(t, e == 0);

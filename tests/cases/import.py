@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """memtrace import: what PyTorch says of its own snapshots, memtrace says of the trace that it makes of them."""
+# timeout: 400
 import functools
 import gzip
 import json

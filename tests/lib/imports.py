@@ -71,7 +71,7 @@ def same(ours, theirs, what):
 def compare(file):
     """There and back: what memtrace says of its trace is PyTorch's file, to the byte and the microsecond."""
     own, ours = load(file), exported(imported(file))
-    mt.check(sum(len(s["blocks"]) for s in own["segments"]) > 20, "too little to compare")
+    mt.check(sum(len(s["blocks"]) for s in own["segments"]) > 0, "nothing to compare")
     same(segments_of(ours), segments_of(own), "segment")
     mt.equal(len(ours["device_traces"]), len(own["device_traces"]), "devices")
     for mine, theirs in zip(ours["device_traces"], own["device_traces"]):

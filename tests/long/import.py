@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """memtrace import of 20 snapshots of PyTorch's, equal to the byte, and of one of a gigabyte."""
+# timeout: 1800
 import importlib
 import os
 import sys
