@@ -347,6 +347,10 @@ static void take_growth(struct live *l, const struct model *m)
 	*l->growth = '\0';
 	l->growth_rate = l->runs_out = NAN;
 	timeline_doubt(l->timeline, m);
+	stacks_free(l->stacks); /* call trees have grown since the last look */
+	l->stacks = stacks_new();
+	if (!l->stacks)
+		return;
 	l->steps = 0;
 	for (unsigned id = 0; id < reader_processes(l->reader); id++) {
 		const struct step_list *steps = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
