@@ -161,11 +161,11 @@ enum finding device_limit(const struct evidence *e, const struct evidence_device
 		out->evidence =
 			output_format("the pool may take %s; it had %s and wanted %s more while %s were free",
 				      BYTES(r->limit_bytes), BYTES(d->pool.reserved), BYTES(need), BYTES(d->free));
-		return holds(out, e, less(d->pool.reserved + need, r->limit_bytes), 0.97);
+		return holds(out, e, less(d->pool.reserved + need, r->limit_bytes), CONFIDENCE_own_limit);
 	}
 	out->evidence = output_format("the pool gave up although %s were free and no driver call failed: it has a cap",
 				      BYTES(d->free));
-	return holds(out, e, need, 0.75);
+	return holds(out, e, need, CONFIDENCE_either);
 }
 
 /* ---- leak ---------------------------------------------------------------------------------------------- */
@@ -269,7 +269,7 @@ static enum finding left_by_attempts(const struct evidence *e, const struct evid
 		"find what holds what %s made for attempts that failed: the exception, if it is kept or the next attempt runs in its except "
 		"block (its traceback holds all of them; its text will do), or a list of the program's",
 		a->site ? a->site : "it");
-	return holds(out, e, a->bytes, 0.85);
+	return holds(out, e, a->bytes, CONFIDENCE_one_open);
 }
 
 enum finding device_leak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -371,9 +371,9 @@ char *copies_evidence(const struct evidence_copies *c, struct verdict *out)
 	return text;
 }
 
-static double copies_confidence(const struct evidence_copies *c)
+static enum confidence copies_confidence(const struct evidence_copies *c)
 {
-	return c->blocks >= 16 || c->missing ? 0.9 : 0.75;
+	return c->blocks >= MANY_COPIED || c->missing ? CONFIDENCE_counted : CONFIDENCE_either;
 }
 
 enum finding device_copies(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -501,7 +501,7 @@ static enum finding unseen_neighbours(const struct evidence *e, const struct evi
 		"%s of %s were neither ours nor free: a process that was not seen (another pid namespace, or it "
 		"ended)",
 		BYTES((uint64_t)d->unexplained), d->name);
-	return holds(out, e, (uint64_t)d->unexplained, 0.6);
+	return holds(out, e, (uint64_t)d->unexplained, CONFIDENCE_remains);
 }
 
 enum finding device_other_process(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -520,7 +520,7 @@ enum finding device_other_process(const struct evidence *e, const struct evidenc
 			output_format("the neighbours' %s were there before and did not change; what grew is our own",
 				      BYTES(bytes)));
 	describe_neighbours(d, bytes, out);
-	return holds(out, e, bytes, d->self_listed ? 0.95 : 0.85);
+	return holds(out, e, bytes, d->self_listed ? CONFIDENCE_shown : CONFIDENCE_one_open);
 }
 
 /* ---- phase peak ---------------------------------------------------------------------------------------- */
@@ -595,7 +595,7 @@ static enum finding own_phase_peak(const struct evidence *e, const struct eviden
 			: output_format(
 				  "let %s need less at once (smaller batches there), or free what it does not need before it",
 				  f.top->name);
-	return holds(out, e, f.top->peak_bytes + request - f.next->peak_bytes, 0.85);
+	return holds(out, e, f.top->peak_bytes + request - f.next->peak_bytes, CONFIDENCE_one_open);
 }
 
 /* A neighbour whose phase needs so much that there is no room for us beside it. */
@@ -612,7 +612,8 @@ static enum finding neighbours_phase_peak(const struct evidence *e, const struct
 			f.top->name, n->pid, BYTES(f.top->peak_bytes), BYTES(f.next->peak_bytes));
 		out->advice = output_format("two runs must not be in %s together: stagger them, or let it need less",
 					    f.top->name);
-		return holds(out, e, f.top->peak_bytes - f.next->peak_bytes, f.top->failing ? 0.8 : 0.6);
+		return holds(out, e, f.top->peak_bytes - f.next->peak_bytes,
+			     f.top->failing ? CONFIDENCE_observed : CONFIDENCE_remains);
 	}
 	return FINDING_NONE;
 }
@@ -741,7 +742,7 @@ static enum finding fragmented_so_far(const struct evidence *e, const struct evi
 	out->evidence = output_format("%s of %s reserved lie in holes between blocks while %s is nearly full",
 				      BYTES(holes), BYTES(d->pool.reserved), d->name);
 	out->advice = holes_advice(d, holes);
-	return holds(out, e, holes, 0.55);
+	return holds(out, e, holes, CONFIDENCE_so_far);
 }
 
 /* What is unused, but not for this request; NULL = nothing is. */
@@ -796,19 +797,19 @@ static uint64_t more_needed(const struct evidence_device *d)
 /* High where the run would have gone on: the rest of the step fits, too, as earlier ones went. In a first step nobody
  * knows that: there only much room behind the request speaks for it. Nor where each step needs more: a later one fills
  * the holes. */
-static double fragmentation_confidence(const struct evidence_device *d, const struct balance *b)
+static enum confidence fragmentation_confidence(const struct evidence_device *d, const struct balance *b)
 {
 	if (more_needed(d))
-		return 0.4;
+		return CONFIDENCE_guess;
 	if (!evidence_known(d->request.rise))
-		return is_much(d, less(b->free + b->unused, d->request.bytes)) ? 0.6 : 0.4;
-	return evidence_known(d->pool.largest_hole) ? 0.95 : 0.75;
+		return is_much(d, less(b->free + b->unused, d->request.bytes)) ? CONFIDENCE_remains : CONFIDENCE_guess;
+	return evidence_known(d->pool.largest_hole) ? CONFIDENCE_shown : CONFIDENCE_either;
 }
 
 static enum finding fragmented(const struct evidence *e, const struct evidence_device *d, const struct balance *b,
 			       struct verdict *out)
 {
-	double confidence = fragmentation_confidence(d, b);
+	const enum confidence confidence = fragmentation_confidence(d, b);
 	char *pins = pinned_by(d, out);
 	char *needs =
 		evidence_known(d->step_first)
@@ -935,7 +936,7 @@ static enum finding kept_by_graphs(const struct evidence *e, const struct eviden
 					  "return the cache right before the capture (torch.cuda.empty_cache()%s), or capture before the "
 					  "pool has grown",
 					  r->known && r->emptied_fits ? ": replayed, the request fits" : "");
-		return holds(out, e, g->common_idle, 0.85);
+		return holds(out, e, g->common_idle, CONFIDENCE_one_open);
 	}
 	if (!by_itself(d, g->unused))
 		return FINDING_NONE;
@@ -943,7 +944,7 @@ static enum finding kept_by_graphs(const struct evidence *e, const struct eviden
 		output_format("private pools of %u CUDA graph%s keep %s that nothing uses and this request can't",
 			      g->captures, g->captures == 1 ? "" : "s", BYTES(g->unused));
 	out->advice = graphs_advice(g);
-	return holds(out, e, g->unused, 0.85);
+	return holds(out, e, g->unused, CONFIDENCE_one_open);
 }
 
 /* A request beside the pool, which has enough unused; what of that is whole segments goes back. */
@@ -965,7 +966,7 @@ static enum finding kept_beside(const struct evidence *e, const struct evidence_
 		"give the pool's cache back before (torch.cuda.empty_cache()%s), or cap it so that %s stay free",
 		replayed ? replayed : "", BYTES(balance_of(d).need));
 	free(replayed);
-	return holds(out, e, unused, 0.9);
+	return holds(out, e, unused, CONFIDENCE_counted);
 }
 
 enum finding device_retained(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -979,7 +980,7 @@ enum finding device_retained(const struct evidence *e, const struct evidence_dev
 		out->evidence = output_format("the pools of neighbours keep %s that they do not use", BYTES(theirs));
 		out->advice =
 			output_format("let the neighbours give their cache back (empty_cache()) or cap their pools");
-		return holds(out, e, theirs, 0.85);
+		return holds(out, e, theirs, CONFIDENCE_one_open);
 	}
 	return kept_by_graphs(e, d, out);
 }
@@ -1017,7 +1018,7 @@ enum finding device_outside_pool(const struct evidence *e, const struct evidence
 			output_format("%s of physical memory were made and are mapped nowhere; without them it fits",
 				      BYTES(d->unmapped));
 		out->advice = output_format("map what cuMemCreate made, or release it (cuMemRelease)");
-		return holds(out, e, d->unmapped, 0.9);
+		return holds(out, e, d->unmapped, CONFIDENCE_counted);
 	}
 	if (!d->request.failed || !d->pool.known)
 		return FINDING_NONE;
@@ -1031,7 +1032,7 @@ enum finding device_outside_pool(const struct evidence *e, const struct evidence
 	out->evidence = output_format("%s of ours lie outside the pool (%s %s); without them it fits", BYTES(bytes),
 				      most->name ? most->name : "?", BYTES(most->bytes));
 	out->advice = output_format("reduce what %s takes", most->name ? most->name : "it");
-	return holds(out, e, bytes, 0.85);
+	return holds(out, e, bytes, CONFIDENCE_one_open);
 }
 
 /* ---- capacity ------------------------------------------------------------------------------------------ */
@@ -1109,7 +1110,7 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 	const bool maybe_holes =
 		b.least_short == 0 && d->pool.known && (!evidence_known(d->request.rise) || more_needed(d));
 	return holds(out, e, missing,
-		     maybe_holes || (!d->neighbours_known && !is_accounted_for(d)) ? 0.75
-		     : !d->growth_known                                            ? 0.85
-										   : 0.95);
+		     maybe_holes || (!d->neighbours_known && !is_accounted_for(d)) ? CONFIDENCE_either
+		     : !d->growth_known                                            ? CONFIDENCE_one_open
+										   : CONFIDENCE_shown);
 }

@@ -72,7 +72,7 @@ static enum finding cut_off(const struct evidence *e, struct verdict *out)
 		BYTES(h->limit), BYTES(h->memory), BYTES(h->anon), more ? more : "");
 	out->advice = relief(h, "raise the limit of the container or job, or need less (memtrace peak)");
 	free(more);
-	return holds(out, e, seen ? h->anon : h->limit, seen ? 0.75 : 0.6);
+	return holds(out, e, seen ? h->anon : h->limit, seen ? CONFIDENCE_either : CONFIDENCE_remains);
 }
 
 /* What it had of a limit, and what it asked for, do not fit into it. For a small block an allocator asks for more. */
@@ -91,20 +91,20 @@ static enum finding refused(const struct evidence *e, const struct evidence_refu
 					      "address space", BYTES(r->address_limit), "ulimit -v");
 		out->advice = output_format(
 			"raise the limit of address space (ulimit -v, RLIMIT_AS), or need less (memtrace peak)");
-		return holds(out, e, r->address_limit, 0.95);
+		return holds(out, e, r->address_limit, CONFIDENCE_shown);
 	}
 	if (meets(r->data_limit, r->data_used, r->bytes)) {
 		out->evidence = output_format(form, r->pid, r->name, BYTES(r->bytes), BYTES(r->data_used),
 					      "private memory", BYTES(r->data_limit), "ulimit -d");
 		out->advice = output_format(
 			"raise the limit of private memory (ulimit -d, RLIMIT_DATA), or need less (memtrace peak)");
-		return holds(out, e, r->data_limit, 0.95);
+		return holds(out, e, r->data_limit, CONFIDENCE_shown);
 	}
 	if (evidence_known(h->memory) && r->bytes > h->memory) {
 		out->evidence = output_format("one request of %u %s for %s is more than the machine's %s", r->pid,
 					      r->name, BYTES(r->bytes), BYTES(h->memory));
 		out->advice = output_format("find out where %s gets that size from", r->site ? r->site : "the request");
-		return holds(out, e, r->bytes, 0.9);
+		return holds(out, e, r->bytes, CONFIDENCE_counted);
 	}
 	out->evidence = output_format("which limit refused %s to %u %s (%s): it is neither ulimit -v nor -d",
 				      BYTES(r->bytes), r->pid, r->name, r->ended);
@@ -118,7 +118,7 @@ static enum finding of_runtime(const struct evidence *e, const struct evidence_r
 			"%u %s ended with %s when its runtime had mapped %s in all; its heap may have %s (%s)", t->pid,
 			t->name, t->ended, BYTES(t->bytes), BYTES(t->limit), t->option);
 		out->advice = output_format("raise %s, or keep less: the runtime's own heap dump says what", t->option);
-		return holds(out, e, t->limit, 0.7);
+		return holds(out, e, t->limit, CONFIDENCE_unsaid);
 	}
 	out->evidence = output_format(
 		"whether the runtime of %u %s (%s), which manages %s by itself, refused memory: what it printed says so",
@@ -153,7 +153,7 @@ enum finding host_limit(const struct evidence *e, const struct evidence_device *
 		BYTES(h->limit), BYTES(h->memory), BYTES(h->anon), seen ? "" : ", then it was hit at once",
 		h->oom_kills);
 	out->advice = relief(h, "raise the limit of the container or job, or need less (memtrace peak)");
-	return holds(out, e, seen ? h->anon : h->limit, h->killed ? 0.95 : 0.7);
+	return holds(out, e, seen ? h->anon : h->limit, h->killed ? CONFIDENCE_shown : CONFIDENCE_unsaid);
 }
 
 /* ---- leak ---------------------------------------------------------------------------------------------- */
@@ -332,7 +332,7 @@ enum finding host_processes(const struct evidence *e, const struct evidence_devi
 		"end them (close a pool and join it, or leave its with block) before %s starts more, or start them once",
 		p->site ? p->site : "the program");
 	out->sites[0] = p->site;
-	return holds(out, e, p->bytes, p->batches >= SURE_BATCHES ? 0.85 : 0.65);
+	return holds(out, e, p->bytes, p->batches >= SURE_BATCHES ? CONFIDENCE_one_open : CONFIDENCE_few);
 }
 
 /* ---- facts --------------------------------------------------------------------------------------------- */
@@ -376,7 +376,7 @@ enum finding host_copies(const struct evidence *e, const struct evidence_device 
 	if (!extra || !(part_of(extra, NOTABLE, bound(h)) || (h->failed_bytes && extra >= h->failed_bytes)))
 		return ruled_out(out, output_format("no large set of blocks is there twice"));
 	out->evidence = copies_evidence(h->copies.items, out);
-	return holds(out, e, extra, h->copies.items->blocks >= 16 ? 0.9 : 0.75);
+	return holds(out, e, extra, h->copies.items->blocks >= MANY_COPIED ? CONFIDENCE_counted : CONFIDENCE_either);
 }
 
 /* ---- retained ------------------------------------------------------------------------------------------ */
@@ -447,7 +447,7 @@ enum finding host_retained(const struct evidence *e, const struct evidence_devic
 	out->evidence = output_format("%s are resident, %s are live: allocators keep %s that the program has freed",
 				      BYTES(h->rss_anon), BYTES(evidence_or(h->live, 0)), BYTES(h->kept));
 	out->advice = retained_advice(h);
-	return holds(out, e, h->kept, keeps_of_machine(h) ? 0.8 : 0.7);
+	return holds(out, e, h->kept, keeps_of_machine(h) ? CONFIDENCE_observed : CONFIDENCE_unsaid);
 }
 
 /* ---- files left ---------------------------------------------------------------------------------------- */
@@ -464,7 +464,7 @@ enum finding host_files_left(const struct evidence *e, const struct evidence_dev
 		BYTES(h->shm_left));
 	out->advice =
 		output_format("ls -l /dev/shm, and rm what nobody uses; unlink such files as soon as they are open");
-	return holds(out, e, h->shm_left, 0.7);
+	return holds(out, e, h->shm_left, CONFIDENCE_unsaid);
 }
 
 /* ---- pressure ------------------------------------------------------------------------------------------ */
@@ -522,12 +522,12 @@ enum finding host_pressure(const struct evidence *e, const struct evidence_devic
 		out->evidence = output_format("%s of the %s that the cgroup may use were taken by processes (%s %%)",
 					      BYTES(h->anon), BYTES(h->limit), PERCENT(h->anon, h->limit));
 		out->advice = relief(h, "need less, or raise the limit: the host ledger shows who has it");
-		return holds(out, e, h->anon, 0.85);
+		return holds(out, e, h->anon, CONFIDENCE_one_open);
 	}
 	if (shm && !swaps && !scarce && !killed) {
 		out->evidence = output_format("/dev/shm is full: %s of %s", BYTES(h->shm_used), BYTES(h->shm_total));
 		out->advice = output_format("docker run --shm-size, or fewer DataLoader workers and less prefetching");
-		return holds(out, e, h->shm_used, 0.85);
+		return holds(out, e, h->shm_used, CONFIDENCE_one_open);
 	}
 	char *left = left_over(h, "%s of %s were left at the worst moment, ");
 	out->evidence = output_format("%sswap grew by %s%s", left ? left : "", BYTES(swapped(h)),
@@ -535,5 +535,8 @@ enum finding host_pressure(const struct evidence *e, const struct evidence_devic
 	free(left);
 	out->advice = relief(h, "need less of the machine's memory: the host ledger shows who has it");
 	uint64_t used = less(h->memory, evidence_or(h->available_min, h->memory));
-	return holds(out, e, swaps ? swapped(h) : used, killed || (swaps && scarce) ? 0.95 : swaps ? 0.85 : 0.8);
+	return holds(out, e, swaps ? swapped(h) : used,
+		     killed || (swaps && scarce) ? CONFIDENCE_shown
+		     : swaps                     ? CONFIDENCE_one_open
+						 : CONFIDENCE_observed);
 }

@@ -8,20 +8,25 @@
 
 #include <stdlib.h>
 
-/* Of a trace that lost events less is certain. */
-static inline enum finding holds(struct verdict *out, const struct evidence *e, uint64_t bytes, double confidence)
+#define LOST        0.8 /* of a confidence, in a trace that lost events */
+#define MANY_COPIED 16  /* blocks of a copy: fewer may be alike by chance */
+
+static inline enum finding holds(struct verdict *out, const struct evidence *e, uint64_t bytes,
+				 enum confidence confidence)
 {
 	out->bytes = bytes;
-	out->confidence = e->complete ? confidence : confidence * 0.8;
+	out->confidence = confidence_value(confidence) * (e->complete ? 1 : LOST);
 	return FINDING_HOLDS;
 }
 
 /* What grows is as sure as its growth, which knows what was lost (growth_doubt()). */
 static inline enum finding holds_as(struct verdict *out, const struct evidence_growth *g, uint64_t bytes)
 {
-	static const double confidence[] = { [CERTAINTY_LOW] = 0.4, [CERTAINTY_MEDIUM] = 0.7, [CERTAINTY_HIGH] = 0.9 };
+	static const enum confidence confidence[] = { [CERTAINTY_LOW] = CONFIDENCE_guess,
+						      [CERTAINTY_MEDIUM] = CONFIDENCE_unsaid,
+						      [CERTAINTY_HIGH] = CONFIDENCE_counted };
 	out->bytes = bytes;
-	out->confidence = confidence[g->fit.certainty];
+	out->confidence = confidence_value(confidence[g->fit.certainty]);
 	return FINDING_HOLDS;
 }
 

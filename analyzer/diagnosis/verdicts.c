@@ -4,8 +4,6 @@
 #include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"
 
-#define DOUBTFUL 0.5 /* low */
-
 static const struct verdict_row {
 	const char *name;
 	verdict_rule *device, *host;
@@ -69,6 +67,16 @@ static int keep(struct verdict **list, size_t *count, const struct verdict *v)
 	return 0;
 }
 
+double confidence_value(enum confidence c)
+{
+	static const double values[] = {
+#define CONFIDENCE(name, value, reason) value,
+#include "analyzer/diagnosis/confidences.def"
+#undef CONFIDENCE
+	};
+	return values[c];
+}
+
 /* No more is said than what is left if all that may be due to lost events is. */
 static void doubt(struct verdict *v, uint64_t bytes)
 {
@@ -80,7 +88,8 @@ static void doubt(struct verdict *v, uint64_t bytes)
 		return;
 	free(v->evidence);
 	v->evidence = why;
-	v->confidence = v->confidence < DOUBTFUL ? v->confidence : DOUBTFUL;
+	const double most = confidence_value(CONFIDENCE_lossy);
+	v->confidence = v->confidence < most ? v->confidence : most;
 }
 
 /* Nothing is said without evidence. */

@@ -31,6 +31,13 @@ enum verdict_trait {
 
 enum verdict_status { STATUS_OK = 0, STATUS_PROBLEM, STATUS_INCONCLUSIVE };
 
+/* How sure a rule is. */
+enum confidence {
+#define CONFIDENCE(name, value, reason) CONFIDENCE_##name,
+#include "analyzer/diagnosis/confidences.def"
+#undef CONFIDENCE
+};
+
 /* What a rule says. */
 enum finding {
 	FINDING_NONE = 0, /* it is not about this situation */
@@ -79,6 +86,8 @@ bool verdict_has(enum verdict_kind kind, enum verdict_trait trait);
 const char *verdict_unknown(enum verdict_kind kind);
 
 const char *status_name(enum verdict_status status);
+double confidence_value(enum confidence c); /* 0..1 */
+
 static inline enum growth_certainty verdict_certainty(double confidence)
 {
 	return confidence >= 0.8 ? CERTAINTY_HIGH : confidence >= 0.55 ? CERTAINTY_MEDIUM : CERTAINTY_LOW;

@@ -62,6 +62,14 @@ def case_verdicts_are_explained():
     mt.equal(sorted(listed), sorted(verdicts()), "verdicts in report.md")
 
 
+def case_confidences_are_their_table():
+    rows = re.findall(r'^CONFIDENCE\(\w+, +([\d.]+), "([^"]*)"\)$', read(os.path.join(mt.TOP, "analyzer/diagnosis/confidences.def")), re.M)
+    page = read(os.path.join(DOCS, "DIAGNOSIS.md"))
+    shown = re.findall(r"^\| ([\d.]+) \| (.*) \|$", page[page.index("<!-- confidences -->"):page.index("<!-- /confidences -->")], re.M)
+    mt.check(len(rows) >= 10, rows)
+    mt.equal(shown, rows, "docs/DIAGNOSIS.md and confidences.def")
+
+
 def case_words_of_screens_are_in_the_glossary():
     """The words that a stranger asked about, and each kind of cause."""
     kinds = [name.replace("_", " ") for name in verdicts()]
