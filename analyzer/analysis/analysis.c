@@ -5,12 +5,12 @@
 
 #include <pthread.h>
 
-static struct losses losses_of(const struct selection *v)
+static struct losses losses_of(const struct selection *sel)
 {
-	struct losses l = { .complete = reader_complete(v->reader) };
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-		const struct process *p = reader_process(v->reader, id);
-		const struct model_process *m = model_process(v->model, id);
+	struct losses l = { .complete = reader_complete(sel->reader) };
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
+		const struct process *p = reader_process(sel->reader, id);
+		const struct model_process *m = model_process(sel->model, id);
 		uint64_t lost_ns = m->lost_events ? m->lost_ns : m->last_ns;
 		if (p->lost_events && (!l.events || lost_ns < l.events_ns))
 			l.events_ns = lost_ns;
@@ -24,10 +24,10 @@ static struct losses losses_of(const struct selection *v)
 		for (int kind = 0; kind < MODEL_KINDS; kind++)
 			l.missed_frees += p->stops ? 0 : m->kind[kind].missed_frees;
 	}
-	for (unsigned i = 0; i < reader_notes(v->reader); i++)
-		l.notes += reader_note(v->reader, i)->code != MT_OK;
-	l.unrecorded = reader_unrecorded(v->reader);
-	l.unrecorded_why = reader_unrecorded_why(v->reader);
+	for (unsigned i = 0; i < reader_notes(sel->reader); i++)
+		l.notes += reader_note(sel->reader, i)->code != MT_OK;
+	l.unrecorded = reader_unrecorded(sel->reader);
+	l.unrecorded_why = reader_unrecorded_why(sel->reader);
 	l.complete = l.complete && !l.events && !l.skipped_slots && !l.unrecorded && !l.turned_off;
 	return l;
 }
@@ -47,9 +47,9 @@ static void *run_second(void *arg)
 	return NULL;
 }
 
-static int second_pass(struct analysis *a, const struct selection *v, int (*beside)(void *arg), void *arg)
+static int second_pass(struct analysis *a, const struct selection *sel, int (*beside)(void *arg), void *arg)
 {
-	struct second_pass p = { .timeline = a->timeline, .selection = v };
+	struct second_pass p = { .timeline = a->timeline, .selection = sel };
 	bool threaded = beside && pthread_create(&p.thread, NULL, run_second, &p) == 0;
 	if (!threaded)
 		run_second(&p);
@@ -60,50 +60,50 @@ static int second_pass(struct analysis *a, const struct selection *v, int (*besi
 }
 
 /* The selection's pass, with who looks on. */
-static int first_pass(struct analysis *a, struct selection *v, unsigned wants)
+static int first_pass(struct analysis *a, struct selection *sel, unsigned wants)
 {
 	struct model_query q = MODEL_QUERY_ALL;
-	int e = wants & ANALYSIS_HOST ? host_memory_open(&a->host, v->reader) : 0;
+	int e = wants & ANALYSIS_HOST ? host_memory_open(&a->host, sel->reader) : 0;
 	if (e < 0)
 		return e;
 	if (a->host) {
-		v->samples = host_memory_samples(a->host);
+		sel->samples = host_memory_samples(a->host);
 		host_memory_ask(a->host, &q);
 	}
 	if (a->timeline)
 		timeline_attach(a->timeline, &q);
-	e = selection_run(v, &q);
+	e = selection_run(sel, &q);
 	if (e >= 0 && a->host)
-		e = host_memory_settle(a->host, v->model);
+		e = host_memory_settle(a->host, sel->model);
 	return e;
 }
 
-static int watch_windows(struct analysis *a, const struct selection *v)
+static int watch_windows(struct analysis *a, const struct selection *sel)
 {
-	a->windows = site_windows_new(v);
+	a->windows = site_windows_new(sel);
 	if (!a->windows)
 		return error_memory();
 	site_windows_watch(a->windows, a->timeline);
 	return 0;
 }
 
-int analysis_run(struct analysis *a, struct selection *v, unsigned wants, int (*beside)(void *arg), void *arg)
+int analysis_run(struct analysis *a, struct selection *sel, unsigned wants, int (*beside)(void *arg), void *arg)
 {
 	bool diagnosed = wants & (ANALYSIS_CATEGORIES | ANALYSIS_DIAGNOSIS);
 	*a = (struct analysis){ 0 };
 	if (wants & ANALYSIS_TIMELINE && !(a->timeline = timeline_new()))
 		return error_memory();
-	int e = first_pass(a, v, wants);
+	int e = first_pass(a, sel, wants);
 	if (e < 0)
 		return e;
-	a->losses = losses_of(v);
+	a->losses = losses_of(sel);
 	e = 0;
 	if (diagnosed) /* the second pass collects for it */
-		e = diagnosis_new(&a->diagnosis, v, a->timeline, a->host, a->losses.complete);
+		e = diagnosis_new(&a->diagnosis, sel, a->timeline, a->host, a->losses.complete);
 	if (e == 0 && wants & ANALYSIS_WINDOWS)
-		e = watch_windows(a, v);
+		e = watch_windows(a, sel);
 	if (e == 0 && a->timeline)
-		e = second_pass(a, v, beside, arg);
+		e = second_pass(a, sel, beside, arg);
 	if (e == 0 && a->windows)
 		e = site_windows_finish(a->windows);
 	if (e == 0 && wants & ANALYSIS_DIAGNOSIS)

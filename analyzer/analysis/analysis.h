@@ -45,7 +45,7 @@ struct analysis {
 /* Runs the model for v and then what is wanted (enum analysis_want, or'ed). `beside` may be NULL; it is called once,
  * after the first pass and in parallel to the second one, so it may look at the model but not at the timeline. 0 or
  * -MT_E*, also what `beside` returned. */
-int analysis_run(struct analysis *a, struct selection *v, unsigned wants, int (*beside)(void *arg), void *arg);
+int analysis_run(struct analysis *a, struct selection *sel, unsigned wants, int (*beside)(void *arg), void *arg);
 void analysis_free(struct analysis *a);
 
 #endif

@@ -44,7 +44,7 @@ int held_heads(struct held_snapshot *s, const struct process *p)
 	return now < 0 ? now : s->count;
 }
 
-int held_open(struct held_snapshot *s, struct selection *v, int number)
+int held_open(struct held_snapshot *s, struct selection *sel, int number)
 {
 	struct model_query q = MODEL_QUERY_ALL;
 	s->number = number;
@@ -53,8 +53,8 @@ int held_open(struct held_snapshot *s, struct selection *v, int number)
 		return e;
 	s->ns = process_ns(s->process, s->snapshot.head.ticks);
 	q.until_ns = s->ns;
-	e = selection_run(v, &q);
-	return e ? e : hold_graph_make(&s->graph, &s->snapshot, v->model, s->process->id);
+	e = selection_run(sel, &q);
+	return e ? e : hold_graph_make(&s->graph, &s->snapshot, sel->model, s->process->id);
 }
 
 void held_close(struct held_snapshot *s)
@@ -68,7 +68,7 @@ void held_close(struct held_snapshot *s)
 /* ---- blocks of a site ----------------------------------------------------------------------------------- */
 
 struct wanted {
-	const struct selection *v;
+	const struct selection *sel;
 	const struct process *process;
 	const char *site;
 	uint32_t below;     /* 0 = the site counts */
@@ -85,12 +85,13 @@ static bool is_below(struct stacks *stacks, uint32_t stack, uint32_t call)
 
 static bool is_of_site(const struct wanted *w, uint32_t number)
 {
-	const struct model_site *s = model_site(w->v->model, w->process->id, number);
+	const struct model_site *s = model_site(w->sel->model, w->process->id, number);
 	if (w->below)
-		return s && is_below(w->v->stacks, stacks_of(w->v->stacks, w->process, s->node, s->node2), w->below);
+		return s &&
+		       is_below(w->sel->stacks, stacks_of(w->sel->stacks, w->process, s->node, s->node2), w->below);
 	const struct frame *f =
-		s ? stacks_site_frame(w->v->stacks, stacks_of(w->v->stacks, w->process, s->node, s->node2),
-				      selection_flags(w->v->options))
+		s ? stacks_site_frame(w->sel->stacks, stacks_of(w->sel->stacks, w->process, s->node, s->node2),
+				      selection_flags(w->sel->options))
 		  : NULL;
 	char *place = f ? frame_place(f) : NULL;
 	bool same = place && !strcmp(place, w->site);
@@ -151,10 +152,10 @@ static int ask_kind(struct held_question *q, const struct held_snapshot *s, stru
 	return e;
 }
 
-static int ask(struct held_question *q, const struct held_snapshot *s, const struct selection *v)
+static int ask(struct held_question *q, const struct held_snapshot *s, const struct selection *sel)
 {
 	static const unsigned device[] = { MODEL_POOL, MODEL_DEVICE }, host[] = { MODEL_HEAP, MODEL_PINNED };
-	struct wanted w = { v, s->process, q->site, q->below, NULL, sites_end(s->graph) };
+	struct wanted w = { sel, s->process, q->site, q->below, NULL, sites_end(s->graph) };
 	w.known = calloc(w.room + 1ul, 1);
 	int e = w.known ? 0 : error_memory();
 	for (int k = 0; !e && k < 2 && !q->known; k++)
@@ -173,13 +174,13 @@ static int best_of(const struct held_snapshot *s)
 }
 
 /* Of the process of this id in another reader: a pass of its own. */
-static int ask_process(const struct selection *v, unsigned id, struct held_question *questions, size_t count)
+static int ask_process(const struct selection *sel, unsigned id, struct held_question *questions, size_t count)
 {
-	struct selection copy = *v;
+	struct selection copy = *sel;
 	struct held_snapshot s = { 0 };
 	copy.model = NULL;
 	copy.reader = NULL;
-	int e = reader_open_again(&copy.reader, v->reader);
+	int e = reader_open_again(&copy.reader, sel->reader);
 	if (e)
 		return e;
 	e = held_heads(&s, reader_process(copy.reader, id));
@@ -207,14 +208,14 @@ static int larger_first(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static int list_candidates(const struct selection *v, struct candidate **list, size_t *count)
+static int list_candidates(const struct selection *sel, struct candidate **list, size_t *count)
 {
 	size_t room = 0;
 	int e = 0;
-	for (unsigned id = 0; !e && id < reader_processes(v->reader); id++) {
-		const struct process *p = reader_process(v->reader, id);
+	for (unsigned id = 0; !e && id < reader_processes(sel->reader); id++) {
+		const struct process *p = reader_process(sel->reader, id);
 		struct held_snapshot s = { 0 };
-		int n = selection_has(v, p) ? held_heads(&s, p) : 0;
+		int n = selection_has(sel, p) ? held_heads(&s, p) : 0;
 		if (n < 0)
 			e = n;
 		else if (n && !(e = vec_reserve_raw(*list, room, *count + 1)))
@@ -234,15 +235,15 @@ static bool is_open(const struct held_question *questions, size_t count)
 	return false;
 }
 
-int held_find(const struct selection *v, struct held_question *questions, size_t count)
+int held_find(const struct selection *sel, struct held_question *questions, size_t count)
 {
 	struct candidate *list = NULL;
 	size_t n = 0;
-	if (!is_open(questions, count) || v->options->at.kind != WHEN_UNSET)
+	if (!is_open(questions, count) || sel->options->at.kind != WHEN_UNSET)
 		return 0;
-	int e = list_candidates(v, &list, &n);
+	int e = list_candidates(sel, &list, &n);
 	for (size_t i = 0; !e && i < n && i < MOST_PROCESSES && is_open(questions, count); i++)
-		e = ask_process(v, list[i].id, questions, count);
+		e = ask_process(sel, list[i].id, questions, count);
 	free(list);
 	return e;
 }

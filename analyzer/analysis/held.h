@@ -27,7 +27,7 @@ struct held_snapshot {
 int held_heads(struct held_snapshot *s, const struct process *p);
 
 /* Behind held_heads(): reads the one of this number, runs the selection's model until it was taken. 0 or an error. */
-int held_open(struct held_snapshot *s, struct selection *v, int number);
+int held_open(struct held_snapshot *s, struct selection *sel, int number);
 void held_close(struct held_snapshot *s);
 
 /* "on request", "a device had no memory": why it was taken. */
@@ -47,7 +47,7 @@ struct held_question {
 
 /* Answers what can be answered from the snapshots of the selection's processes, each from one of a failure rather than
  * one of the end. Makes passes of its own. 0 or an error; held_fini() in any case. */
-int held_find(const struct selection *v, struct held_question *questions, size_t count);
+int held_find(const struct selection *sel, struct held_question *questions, size_t count);
 void held_fini(struct held_question *questions, size_t count);
 
 /* The same of the worst that leaks shows: as many questions as its list is long, allocated. */

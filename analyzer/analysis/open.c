@@ -63,81 +63,81 @@ int open_options(const struct option_spec *spec, void *values, int argc, char **
 	return e;
 }
 
-static int pick_kinds(struct selection *v)
+static int pick_kinds(struct selection *sel)
 {
-	const char *device = v->options->device;
+	const char *device = sel->options->device;
 	if (!device) {
-		v->kinds = HOST_KINDS;
+		sel->kinds = HOST_KINDS;
 		return 0;
 	}
 	if (!strcmp(device, "host") || !strcmp(device, "heap"))
-		v->kinds = 1u << MODEL_HEAP;
+		sel->kinds = 1u << MODEL_HEAP;
 	else if (!strcmp(device, "map"))
-		v->kinds = 1u << MODEL_MAP;
+		sel->kinds = 1u << MODEL_MAP;
 	else if (!strcmp(device, "pinned"))
-		v->kinds = 1u << MODEL_PINNED;
+		sel->kinds = 1u << MODEL_PINNED;
 	else
-		v->kinds = 1u << MODEL_DEVICE | 1u << MODEL_POOL;
+		sel->kinds = 1u << MODEL_DEVICE | 1u << MODEL_POOL;
 	return 0;
 }
 
-static int pick_processes(struct selection *v)
+static int pick_processes(struct selection *sel)
 {
-	unsigned count = reader_processes(v->reader);
-	const char *what = v->options->process;
-	v->selected = count;
+	unsigned count = reader_processes(sel->reader);
+	const char *what = sel->options->process;
+	sel->selected = count;
 	if (!what)
 		return 0;
-	v->processes = calloc(count + 1, sizeof(*v->processes));
-	if (!v->processes)
+	sel->processes = calloc(count + 1, sizeof(*sel->processes));
+	if (!sel->processes)
 		return error_memory();
-	v->selected = 0;
-	for (unsigned id = 0; (id = reader_find(v->reader, what, id)) < count; id++) {
-		v->processes[id] = true;
-		v->selected++;
+	sel->selected = 0;
+	for (unsigned id = 0; (id = reader_find(sel->reader, what, id)) < count; id++) {
+		sel->processes[id] = true;
+		sel->selected++;
 	}
-	if (v->selected == 0)
-		return reader_no_such_process(v->reader, what);
+	if (sel->selected == 0)
+		return reader_no_such_process(sel->reader, what);
 	return 0;
 }
 
-static int make_stacks(struct selection *v)
+static int make_stacks(struct selection *sel)
 {
-	v->stacks = stacks_new();
-	if (!v->stacks)
+	sel->stacks = stacks_new();
+	if (!sel->stacks)
 		return error_memory();
-	if (v->options->no_debug_files)
-		symbols_open_none(stacks_symbols(v->stacks));
+	if (sel->options->no_debug_files)
+		symbols_open_none(stacks_symbols(sel->stacks));
 	else
-		symbols_prepare(stacks_symbols(v->stacks));
+		symbols_prepare(stacks_symbols(sel->stacks));
 	return 0;
 }
 
-int selection_open(struct selection *v, const struct options *o)
+int selection_open(struct selection *sel, const struct options *o)
 {
-	*v = (struct selection){ .options = o, .by = o->by, .device = MODEL_NO_DEVICE };
+	*sel = (struct selection){ .options = o, .by = o->by, .device = MODEL_NO_DEVICE };
 	if (o->by == BY_UNSET)
-		v->by = o->json ? BY_STACK : BY_SITE;
-	int e = pick_kinds(v);
+		sel->by = o->json ? BY_STACK : BY_SITE;
+	int e = pick_kinds(sel);
 	if (e == 0)
-		e = make_stacks(v);
+		e = make_stacks(sel);
 	if (e == 0)
-		e = reader_open(&v->reader, o->dirs, o->ndirs, o->force ? READER_FORCE : 0);
+		e = reader_open(&sel->reader, o->dirs, o->ndirs, o->force ? READER_FORCE : 0);
 	if (e == 0)
-		e = pick_processes(v);
+		e = pick_processes(sel);
 	if (e < 0)
-		selection_close(v);
+		selection_close(sel);
 	return e;
 }
 
-void selection_close(struct selection *v)
+void selection_close(struct selection *sel)
 {
-	categories_free(v->categories);
-	stacks_free(v->stacks);
-	model_free(v->model);
-	reader_close(v->reader);
-	free(v->processes);
-	*v = (struct selection){ 0 };
+	categories_free(sel->categories);
+	stacks_free(sel->stacks);
+	model_free(sel->model);
+	reader_close(sel->reader);
+	free(sel->processes);
+	*sel = (struct selection){ 0 };
 }
 
 /* ---- the moment ------------------------------------------------------------------------------------------ */
@@ -172,18 +172,18 @@ enum edge { EDGE_BEGIN, EDGE_AT, EDGE_END };
 
 /* A step or phase: where it begins, where it ends; "at" a step is where it begins, at a phase where it has most memory.
  * */
-static int resolve_stretch(struct selection *v, const struct when *w, enum edge edge, uint64_t *ns)
+static int resolve_stretch(struct selection *sel, const struct when *w, enum edge edge, uint64_t *ns)
 {
 	struct timeline *timeline;
 	uint64_t begin = 0, peak = 0, end = 0;
-	int e = timeline_make(&timeline, v);
+	int e = timeline_make(&timeline, sel);
 	if (e < 0)
 		return e;
 	if (w->kind == WHEN_STEP) {
-		e = timeline_step_time(timeline, v, w->number, w->text, &begin, &end);
+		e = timeline_step_time(timeline, sel, w->number, w->text, &begin, &end);
 		peak = begin;
 	} else {
-		e = timeline_phase_time(timeline, v, w->text + sizeof("phase:") - 1, w->text, &begin, &peak, &end);
+		e = timeline_phase_time(timeline, sel, w->text + sizeof("phase:") - 1, w->text, &begin, &peak, &end);
 	}
 	if (e == 0)
 		*ns = edge == EDGE_BEGIN ? begin : edge == EDGE_END ? end : peak;
@@ -192,37 +192,37 @@ static int resolve_stretch(struct selection *v, const struct when *w, enum edge 
 }
 
 /* The time that an option names. */
-static int resolve(struct selection *v, const struct when *w, enum edge edge, uint64_t *ns)
+static int resolve(struct selection *sel, const struct when *w, enum edge edge, uint64_t *ns)
 {
 	uint64_t event;
 	if (w->kind == WHEN_STEP || w->kind == WHEN_PHASE)
-		return resolve_stretch(v, w, edge, ns);
-	return w->kind == WHEN_OOM ? selection_find_oom(v, w, &event, ns) : open_resolve(w, v->reader, ns);
+		return resolve_stretch(sel, w, edge, ns);
+	return w->kind == WHEN_OOM ? selection_find_oom(sel, w, &event, ns) : open_resolve(w, sel->reader, ns);
 }
 
 /* The moment of --at: device events are told apart where times are not. */
-static int resolve_at(struct selection *v, struct model_query *q)
+static int resolve_at(struct selection *sel, struct model_query *q)
 {
-	const struct when *at = &v->options->at;
+	const struct when *at = &sel->options->at;
 	uint64_t ns;
 	if (at->kind == WHEN_OOM)
-		return selection_find_oom(v, at, &q->until_event, &ns);
-	return at->kind == WHEN_PEAK ? 0 : resolve(v, at, EDGE_AT, &q->until_ns);
+		return selection_find_oom(sel, at, &q->until_event, &ns);
+	return at->kind == WHEN_PEAK ? 0 : resolve(sel, at, EDGE_AT, &q->until_ns);
 }
 
 /* One moment, or a time from and to. */
-static int resolve_times(struct selection *v, struct model_query *q)
+static int resolve_times(struct selection *sel, struct model_query *q)
 {
-	const struct options *o = v->options;
+	const struct options *o = sel->options;
 	bool moment = o->at.kind != WHEN_UNSET && o->at.kind != WHEN_PEAK;
 	if (moment && (o->from.kind != WHEN_UNSET || o->to.kind != WHEN_UNSET))
 		return error_set(MT_EUSAGE, "--at", ERROR_NO_OFFSET, "%s is one moment: not with --from or --to",
 				 o->at.text);
-	int e = resolve(v, &o->from, EDGE_BEGIN, &q->from_ns);
+	int e = resolve(sel, &o->from, EDGE_BEGIN, &q->from_ns);
 	if (e == 0)
-		e = resolve(v, &o->to, EDGE_END, &q->until_ns);
+		e = resolve(sel, &o->to, EDGE_END, &q->until_ns);
 	if (e == 0)
-		e = resolve_at(v, q);
+		e = resolve_at(sel, q);
 	if (e == 0 && q->from_ns > q->until_ns)
 		e = error_set(MT_EUSAGE, "--from", ERROR_NO_OFFSET, "%s is after --to %s", o->from.text, o->to.text);
 	return e;
@@ -239,9 +239,9 @@ static uint64_t rounding_of(uint64_t ns)
 }
 
 /* Behind the pass, since only then is it known when a trace ends that says nothing of it. */
-static int check_end(const struct selection *v, const char *option, const struct when *w, uint64_t ns)
+static int check_end(const struct selection *sel, const char *option, const struct when *w, uint64_t ns)
 {
-	uint64_t end = reader_duration_ns(v->reader);
+	uint64_t end = reader_duration_ns(sel->reader);
 	if ((w->kind != WHEN_SECONDS && w->kind != WHEN_WALL) || ns <= end + rounding_of(end))
 		return 0;
 	return error_set(MT_EUSAGE, option, ERROR_NO_OFFSET, "%s is behind the end of the trace, at %s", w->text,
@@ -259,114 +259,114 @@ static void read_symbol_file(struct stacks *s, const char *dir)
 }
 
 /* Without --device, what there is. */
-uint32_t selection_has_kinds(const struct selection *v)
+uint32_t selection_has_kinds(const struct selection *sel)
 {
 	uint32_t has = 0;
-	for (unsigned id = 0; id < reader_processes(v->reader); id++)
-		if (selection_has(v, reader_process(v->reader, id)))
-			has |= reader_process(v->reader, id)->imported_has;
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++)
+		if (selection_has(sel, reader_process(sel->reader, id)))
+			has |= reader_process(sel->reader, id)->imported_has;
 	return has;
 }
 
-static int settle_kinds(struct selection *v)
+static int settle_kinds(struct selection *sel)
 {
-	const uint32_t has = selection_has_kinds(v);
-	if (v->options->device)
-		return selection_pick_device(v);
-	v->kinds &=
+	const uint32_t has = selection_has_kinds(sel);
+	if (sel->options->device)
+		return selection_pick_device(sel);
+	sel->kinds &=
 		~((has & MT_IMPORT_HEAP ? 0u : 1u << MODEL_HEAP) | (has & MT_IMPORT_MAPPINGS ? 0u : 1u << MODEL_MAP));
-	if (model_totals(v->model, MODEL_PINNED).allocations)
-		v->kinds |= 1u << MODEL_PINNED;
-	if (model_devices(v->model))
-		v->kinds |= 1u << MODEL_DEVICE | 1u << MODEL_POOL;
+	if (model_totals(sel->model, MODEL_PINNED).allocations)
+		sel->kinds |= 1u << MODEL_PINNED;
+	if (model_devices(sel->model))
+		sel->kinds |= 1u << MODEL_DEVICE | 1u << MODEL_POOL;
 	return 0;
 }
 
-int selection_run(struct selection *v, struct model_query *q)
+int selection_run(struct selection *sel, struct model_query *q)
 {
-	const struct options *o = v->options;
-	int e = resolve_times(v, q);
+	const struct options *o = sel->options;
+	int e = resolve_times(sel, q);
 	if (e < 0)
 		return e;
-	v->from_ns = q->from_ns;
-	v->until_ns = q->until_ns;
-	q->processes = v->processes;
-	q->split = selection_split(v);
-	e = open_pass(v->reader, &v->model, q);
+	sel->from_ns = q->from_ns;
+	sel->until_ns = q->until_ns;
+	q->processes = sel->processes;
+	q->split = selection_split(sel);
+	e = open_pass(sel->reader, &sel->model, q);
 	if (e == 0)
-		e = check_end(v, "--from", &o->from, q->from_ns);
+		e = check_end(sel, "--from", &o->from, q->from_ns);
 	if (e == 0)
-		e = check_end(v, "--at", &o->at, q->until_ns);
+		e = check_end(sel, "--at", &o->at, q->until_ns);
 	if (e == 0)
-		e = settle_kinds(v);
-	return e < 0 ? e : selection_names(v);
+		e = settle_kinds(sel);
+	return e < 0 ? e : selection_names(sel);
 }
 
-int selection_names(struct selection *v)
+int selection_names(struct selection *sel)
 {
-	const struct options *o = v->options;
-	if (v->categories)
+	const struct options *o = sel->options;
+	if (sel->categories)
 		return 0;
 	for (int i = 0; i < o->ndirs; i++)
-		read_symbol_file(v->stacks, o->dirs[i]);
+		read_symbol_file(sel->stacks, o->dirs[i]);
 	const char *rules = o->rules ? o->rules : getenv("MEMTRACE_RULES");
-	return categories_new(&v->categories, v->stacks, rules && *rules ? rules : NULL);
+	return categories_new(&sel->categories, sel->stacks, rules && *rules ? rules : NULL);
 }
 
-char *selection_imported(const struct selection *v)
+char *selection_imported(const struct selection *sel)
 {
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-		const struct process *p = reader_process(v->reader, id);
-		if (*p->imported && selection_has(v, p))
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
+		const struct process *p = reader_process(sel->reader, id);
+		if (*p->imported && selection_has(sel, p))
 			return output_format("IMPORTED from %s, %s; unknown: %s", p->imported_file, p->imported,
 					     p->imported_lacks);
 	}
 	return NULL;
 }
 
-void selection_print_imported(const struct selection *v)
+void selection_print_imported(const struct selection *sel)
 {
-	char *text = selection_imported(v);
+	char *text = selection_imported(sel);
 	if (text)
 		output_wrapped(text, 0, 3, output_width(), NULL);
 	free(text);
 }
 
-void selection_print_missing(const struct selection *v)
+void selection_print_missing(const struct selection *sel)
 {
-	selection_print_imported(v);
-	if (!reader_complete(v->reader))
+	selection_print_imported(sel);
+	if (!reader_complete(sel->reader))
 		print("%sINCOMPLETE: what is left, see memtrace check%s\n", output_begin(STYLE_BAD),
 		      output_end(STYLE_BAD));
 }
 
 /* On stderr, for who did not say it on the screen. */
-static void note_unread(const struct selection *v)
+static void note_unread(const struct selection *sel)
 {
-	struct stack_gaps g = v->stacks ? stacks_gaps(v->stacks) : (struct stack_gaps){ 0 };
-	if (g.given_up && !v->told_unread)
+	struct stack_gaps g = sel->stacks ? stacks_gaps(sel->stacks) : (struct stack_gaps){ 0 };
+	if (g.given_up && !sel->told_unread)
 		print_error("memtrace: note: %s%s: %s; without names\n", g.given_up_path,
 			    g.given_up > 1 ? " and others" : "", g.given_up_why);
 }
 
-int selection_answer(void *values, int (*f)(struct selection *v))
+int selection_answer(void *values, int (*f)(struct selection *sel))
 {
-	struct selection v;
+	struct selection sel;
 	int e = settle_dirs(values);
 	if (e == 0)
-		e = selection_open(&v, values);
+		e = selection_open(&sel, values);
 	if (e == 0) {
-		e = f(&v);
+		e = f(&sel);
 		if (e >= 0)
-			note_unread(&v);
-		selection_close(&v);
+			note_unread(&sel);
+		selection_close(&sel);
 	}
 	options_free(values);
 	return e;
 }
 
 int selection_command(const struct option_spec *spec, void *values, int argc, char **argv,
-		      int (*f)(struct selection *v))
+		      int (*f)(struct selection *sel))
 {
 	int e = options_parse(spec, values, argc, argv);
 	return e ? e > 0 ? 0 : e : selection_answer(values, f);

@@ -14,44 +14,44 @@ int open_options(const struct option_spec *spec, void *values, int argc, char **
 int open_resolve(const struct when *w, const struct reader *r, uint64_t *ns);
 
 /* Opens the trace and picks processes and kinds. On error nothing is left open. */
-int selection_open(struct selection *v, const struct options *o);
-void selection_close(struct selection *v);
+int selection_open(struct selection *sel, const struct options *o);
+void selection_close(struct selection *sel);
 
 /* A whole command: parses argv into `values`, which begins with a struct options, opens the trace, calls f. Returns
  * what a command returns. */
 int selection_command(const struct option_spec *spec, void *values, int argc, char **argv,
-		      int (*f)(struct selection *v));
+		      int (*f)(struct selection *sel));
 /* The same after the options: opens the trace, calls f, closes it. */
-int selection_answer(void *values, int (*f)(struct selection *v));
+int selection_answer(void *values, int (*f)(struct selection *sel));
 
 /* Completes the query by --from, --to, --at and --by, and runs the model. */
-int selection_run(struct selection *v, struct model_query *q);
+int selection_run(struct selection *sel, struct model_query *q);
 
 /* pass.c. Runs the model, and shows progress. 0 or -MT_E*. */
 int open_pass(struct reader *r, struct model **m, struct model_query *q);
 /* Another pass over the same trace, with a reader and a model of its own: the caller's, also after an error. */
-int selection_run_again(const struct selection *v, struct reader **r, struct model **m, struct model_query *q);
+int selection_run_again(const struct selection *sel, struct reader **r, struct model **m, struct model_query *q);
 
 /* Reads what names stacks and says what they are for: symbol files of the trace, and v->categories. selection_run()
  * does that too; this is for commands that run no model. 0 or -MT_E*. */
-int selection_names(struct selection *v);
+int selection_names(struct selection *sel);
 
 /* "IMPORTED from FILE, a memory snapshot of PyTorch's; unknown: the host's memory, ...", to be freed; NULL = it was
  * recorded, or no memory. */
-char *selection_imported(const struct selection *v);
+char *selection_imported(const struct selection *sel);
 
 /* Kinds of memory that are known of any of its processes: enum mt_import_has. */
-uint32_t selection_has_kinds(const struct selection *v);
+uint32_t selection_has_kinds(const struct selection *sel);
 
 /* Prints that, if it was imported. */
-void selection_print_imported(const struct selection *v);
+void selection_print_imported(const struct selection *sel);
 
 /* Prints that, and a line for people if data is missing, so that figures may be too small. */
-void selection_print_missing(const struct selection *v);
+void selection_print_missing(const struct selection *sel);
 
 /* selection_device.c. Finds the device that --device names in the model, for v->device. 0 or -MT_EUSAGE. */
-int selection_pick_device(struct selection *v);
+int selection_pick_device(struct selection *sel);
 /* For --at oom[:N]: at which event a pass has to stop, and when that is. Makes a pass of its own. 0 or -MT_E*. */
-int selection_find_oom(struct selection *v, const struct when *w, uint64_t *event, uint64_t *ns);
+int selection_find_oom(struct selection *sel, const struct when *w, uint64_t *event, uint64_t *ns);
 
 #endif

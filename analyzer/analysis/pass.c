@@ -10,10 +10,10 @@ int open_pass(struct reader *r, struct model **m, struct model_query *q)
 	return e;
 }
 
-int selection_run_again(const struct selection *v, struct reader **r, struct model **m, struct model_query *q)
+int selection_run_again(const struct selection *sel, struct reader **r, struct model **m, struct model_query *q)
 {
 	*r = NULL;
 	*m = NULL;
-	int e = reader_open_again(r, v->reader);
+	int e = reader_open_again(r, sel->reader);
 	return e ? e : open_pass(*r, m, q);
 }

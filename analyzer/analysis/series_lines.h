@@ -15,10 +15,10 @@ struct series_line {
 };
 
 /* Calls f for each line that the selection asks for. `sampled` may be NULL: no samples. */
-void series_lines_each(const struct selection *v, const struct all_sample_series *sampled,
+void series_lines_each(const struct selection *sel, const struct all_sample_series *sampled,
 		       void (*f)(void *arg, const struct series_line *), void *arg);
 
 /* When bucket `i` of a series begins, in seconds since the trace's start. */
-double series_line_start(const struct selection *v, const struct model_series *s, uint32_t i);
+double series_line_start(const struct selection *sel, const struct model_series *s, uint32_t i);
 
 #endif

@@ -50,32 +50,32 @@ const struct option_spec cmd_export_spec = {
 	"Read: docs/export.md",
 };
 
-static int export_into(const struct export_ops *format, struct selection *v, bool all, const char *path)
+static int export_into(const struct export_ops *format, struct selection *sel, bool all, const char *path)
 {
 	struct new_file file;
 	int e = new_file_open(&file, path);
 	if (e < 0)
 		return e;
 	print_into(file.file);
-	e = export_run(format, v, all);
+	e = export_run(format, sel, all);
 	print_into(NULL);
 	int closed = new_file_close(&file, e == 0);
 	return e < 0 ? e : closed;
 }
 
-static int export(struct selection *v)
+static int export(struct selection *sel)
 {
-	const struct export_options *o = (const struct export_options *)(const void *)v->options;
+	const struct export_options *o = (const struct export_options *)(const void *)sel->options;
 	const struct export_ops *format = export_find(o->format);
 	if (!format)
 		return -MT_EUSAGE;
-	if (!format->stack && (o->all || v->options->rows))
+	if (!format->stack && (o->all || sel->options->rows))
 		return error_set(MT_EUSAGE, o->all ? "--all" : "-n", ERROR_NO_OFFSET, "%s has each block, not stacks",
 				 format->name);
 	if (format->binary && !o->output && output_is_terminal())
 		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET, "%s is not for a terminal: -o FILE",
 				 format->name);
-	return o->output ? export_into(format, v, o->all, o->output) : export_run(format, v, o->all);
+	return o->output ? export_into(format, sel, o->all, o->output) : export_run(format, sel, o->all);
 }
 
 int cmd_export(int argc, char **argv)

@@ -163,12 +163,12 @@ static int find_resident(const struct samples *samples, struct frag_heap *h, uin
 
 static int add_heaps(struct frag *f)
 {
-	const struct selection *v = f->selection;
+	const struct selection *sel = f->selection;
 	struct samples *samples;
-	int e = samples_open(&samples, v->reader);
-	for (unsigned id = 0; id < reader_processes(v->reader) && !e; id++) {
-		const struct model_process *p = model_process(v->model, id);
-		if (!selection_has(v, p->process) || !p->kind[MODEL_HEAP].allocations ||
+	int e = samples_open(&samples, sel->reader);
+	for (unsigned id = 0; id < reader_processes(sel->reader) && !e; id++) {
+		const struct model_process *p = model_process(sel->model, id);
+		if (!selection_has(sel, p->process) || !p->kind[MODEL_HEAP].allocations ||
 		    p->process->exit_kind == MT_EXIT_EXEC)
 			continue;
 		e = vec_reserve(f->heaps, f->heap_room, f->heap_count + 1);
@@ -176,9 +176,9 @@ static int add_heaps(struct frag *f)
 			break;
 		struct frag_heap *h = &f->heaps[f->heap_count++];
 		*h = (struct frag_heap){ .process = p, .resident = MODEL_UNKNOWN };
-		e = arenas_find(&h->arenas, v->model, p->process);
+		e = arenas_find(&h->arenas, sel->model, p->process);
 		if (!e)
-			e = find_resident(samples, h, model_end_ns(v->model));
+			e = find_resident(samples, h, model_end_ns(sel->model));
 	}
 	samples_close(samples);
 	return e;
@@ -186,17 +186,17 @@ static int add_heaps(struct frag *f)
 
 /* ---- command --------------------------------------------------------------------------------------------- */
 
-static int frag(struct selection *v)
+static int frag(struct selection *sel)
 {
 	struct model_query q = MODEL_QUERY_ALL;
-	struct frag f = { .selection = v };
+	struct frag f = { .selection = sel };
 	q.keep_blocks = true;
-	int e = selection_run(v, &q);
-	if (e == 0 && v->kinds & 1u << MODEL_DEVICE)
+	int e = selection_run(sel, &q);
+	if (e == 0 && sel->kinds & 1u << MODEL_DEVICE)
 		e = add_devices(&f);
-	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
+	if (e == 0 && sel->kinds & 1u << MODEL_HEAP)
 		e = add_heaps(&f);
-	if (e == 0 && v->options->json)
+	if (e == 0 && sel->options->json)
 		e = frag_print_json(&f);
 	else if (e == 0)
 		frag_print(&f);

@@ -124,17 +124,17 @@ static int ask(const char *dir, const char *pid)
 
 /* ---- the answer ------------------------------------------------------------------------------------------ */
 
-static int answer(struct selection *v)
+static int answer(struct selection *sel)
 {
-	const struct holders_options *o = (const struct holders_options *)v->options;
+	const struct holders_options *o = (const struct holders_options *)sel->options;
 	struct holders_report r;
-	int e = holders_report_make(&r, v, o->snapshot ? (int)o->snapshot - 1 : -1);
-	if (!e && v->options->json) {
+	int e = holders_report_make(&r, sel, o->snapshot ? (int)o->snapshot - 1 : -1);
+	if (!e && sel->options->json) {
 		e = holders_print_json(&r);
 	} else if (!e) {
-		output_line(STYLE_FAINT, output_format("memtrace holders %s", v->options->dirs[0]));
+		output_line(STYLE_FAINT, output_format("memtrace holders %s", sel->options->dirs[0]));
 		holders_print(&r);
-		selection_print_missing(v);
+		selection_print_missing(sel);
 	}
 	holders_report_fini(&r);
 	return e;

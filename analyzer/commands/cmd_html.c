@@ -62,9 +62,9 @@ static int source_of(const char *text, enum page_source *source)
 	return error_set(MT_EUSAGE, "--source", ERROR_NO_OFFSET, "here, all or none, not %s", text);
 }
 
-static int html(struct selection *v)
+static int html(struct selection *sel)
 {
-	const struct html_options *o = (const struct html_options *)(const void *)v->options;
+	const struct html_options *o = (const struct html_options *)(const void *)sel->options;
 	const char *path = o->output ? o->output : "memtrace.html";
 	struct report r = { .brief = true };
 	struct page_content c = { .source = PAGE_SOURCE_HERE, .detail = o->detail };
@@ -76,7 +76,7 @@ static int html(struct selection *v)
 		e = error_set(MT_EUSAGE, "--detail", ERROR_NO_OFFSET, "1 to %d, not %" PRIu64, PAGE_MOST_DETAIL,
 			      o->detail);
 	if (e == 0)
-		e = report_make(&r, v, ANALYSIS_WINDOWS);
+		e = report_make(&r, sel, ANALYSIS_WINDOWS);
 	if (e == 0)
 		e = page_write(&r, path, &c, &bytes);
 	if (e == 0)

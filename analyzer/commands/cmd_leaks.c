@@ -46,37 +46,37 @@ const struct option_spec cmd_leaks_spec = {
 	"Read: docs/leaks.md; docs/MARKS.md on steps",
 };
 
-static int run(struct selection *v, struct leaks *l, const char *suppressions)
+static int run(struct selection *sel, struct leaks *l, const char *suppressions)
 {
 	struct suppress *suppress = NULL;
 	struct analysis a;
 	int e = suppressions ? suppressions_read(&suppress, suppressions) : 0;
 	if (e < 0)
 		return e;
-	e = analysis_run(&a, v, ANALYSIS_TIMELINE, NULL, NULL);
+	e = analysis_run(&a, sel, ANALYSIS_TIMELINE, NULL, NULL);
 	if (e == 0)
-		return leaks_init(l, v, a.timeline, suppress, NULL);
+		return leaks_init(l, sel, a.timeline, suppress, NULL);
 	suppressions_free(suppress);
 	analysis_free(&a);
 	return e;
 }
 
-static int leaks(struct selection *v)
+static int leaks(struct selection *sel)
 {
-	const struct leaks_options *o = (const struct leaks_options *)v->options;
+	const struct leaks_options *o = (const struct leaks_options *)sel->options;
 	struct leaks_limits limits = { 0 };
 	struct held_question *held = NULL;
 	struct leaks l;
 	struct ci ci;
-	int e = ci_init(&ci, "leaks", o->format, v->options->json);
+	int e = ci_init(&ci, "leaks", o->format, sel->options->json);
 	if (e == 0)
 		e = leaks_limits_parse(&limits, o->fail_over);
 	if (e == 0)
-		e = run(v, &l, o->suppressions);
+		e = run(sel, &l, o->suppressions);
 	if (e < 0)
 		return e;
 	e = held_of_leaks(&l, &held);
-	if (e == 0 && v->options->json)
+	if (e == 0 && sel->options->json)
 		e = leaks_print_json(&l, held);
 	else if (e == 0 && ci.format)
 		leaks_add_growing(&l, &ci);

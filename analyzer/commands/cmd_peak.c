@@ -43,31 +43,31 @@ const struct option_spec cmd_peak_spec = {
 	"Read: docs/peak.md",
 };
 
-static int show(struct selection *v)
+static int show(struct selection *sel)
 {
 	struct moments m;
-	int e = moments_find(&m, v);
-	if (e == 0 && v->options->json)
-		e = peak_print_json(v, m.moments, m.count);
+	int e = moments_find(&m, sel);
+	if (e == 0 && sel->options->json)
+		e = peak_print_json(sel, m.moments, m.count);
 	else if (e == 0)
-		peak_print(v, m.moments, (int)m.count);
+		peak_print(sel, m.moments, (int)m.count);
 	moments_fini(&m);
 	return e;
 }
 
-static int peak(struct selection *v)
+static int peak(struct selection *sel)
 {
 	struct model_query q = MODEL_QUERY_ALL;
-	uint64_t fit = ((const struct peak_options *)(const void *)v->options)->fit;
+	uint64_t fit = ((const struct peak_options *)(const void *)sel->options)->fit;
 	if (!fit)
 		return error_set(MT_EUSAGE, "--fit", ERROR_NO_OFFSET, "nothing fits into 0 bytes");
-	if (fit != NO_FIT && (v->options->at.kind || v->options->by || v->options->filter || v->options->rows))
+	if (fit != NO_FIT && (sel->options->at.kind || sel->options->by || sel->options->filter || sel->options->rows))
 		return error_set(MT_EUSAGE, "--fit", ERROR_NO_OFFSET,
 				 "looks at the peak as a whole: not with --at, --by, --filter, -n");
 	if (fit != NO_FIT)
-		return peak_fit(v, fit);
-	int e = selection_run(v, &q);
-	return e < 0 ? e : show(v);
+		return peak_fit(sel, fit);
+	int e = selection_run(sel, &q);
+	return e < 0 ? e : show(sel);
 }
 
 int cmd_peak(int argc, char **argv)

@@ -51,13 +51,13 @@ static int write_file(const struct reduced *r, const char *path)
 	return new_file_close(&file, whole);
 }
 
-static int answer(struct selection *v)
+static int answer(struct selection *sel)
 {
-	const struct reduce_options *o = (const struct reduce_options *)(const void *)v->options;
-	char *beside = output_format("%s/" REDUCE_FILE, v->options->dirs[0]);
+	const struct reduce_options *o = (const struct reduce_options *)(const void *)sel->options;
+	char *beside = output_format("%s/" REDUCE_FILE, sel->options->dirs[0]);
 	const char *path = o->output ? o->output : beside;
 	struct reduced r = { 0 };
-	int e = path ? reduce(&r, v) : error_memory();
+	int e = path ? reduce(&r, sel) : error_memory();
 	if (e == 0)
 		e = write_file(&r, path);
 	if (e == 0)

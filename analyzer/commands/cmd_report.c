@@ -41,14 +41,14 @@ const struct option_spec cmd_report_spec = {
 };
 
 /* Markdown has the sites and rows that JSON has. */
-static int check_format(struct selection *v, const char *format)
+static int check_format(struct selection *sel, const char *format)
 {
 	if (!format)
 		return 0;
 	if (strcmp(format, "markdown") != 0 && !ci_find(format))
 		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET,
 				 "unknown value '%s'; there are markdown, github, sarif and junit", format);
-	if (v->options->json)
+	if (sel->options->json)
 		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET, "not with --json");
 	return 0;
 }
@@ -63,21 +63,21 @@ static int print_findings(const struct report *r, const char *format)
 	return e;
 }
 
-static int report(struct selection *v)
+static int report(struct selection *sel)
 {
-	const struct report_options *o = (const struct report_options *)v->options;
+	const struct report_options *o = (const struct report_options *)sel->options;
 	struct report r = { .brief = !o->all };
-	int e = check_format(v, o->format);
+	int e = check_format(sel, o->format);
 	if (e < 0)
 		return e;
-	e = report_make(&r, v, 0);
-	if (e == 0 && v->options->json)
+	e = report_make(&r, sel, 0);
+	if (e == 0 && sel->options->json)
 		e = report_print_json(&r);
 	else if (e == 0 && o->format)
 		e = ci_find(o->format) ? print_findings(&r, o->format) : report_print_markdown(&r);
 	else if (e == 0)
 		report_print(&r);
-	v->told_unread = !v->options->json && !o->format && e == 0;
+	sel->told_unread = !sel->options->json && !o->format && e == 0;
 	report_fini(&r);
 	return e;
 }

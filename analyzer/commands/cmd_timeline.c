@@ -31,39 +31,39 @@ const struct option_spec cmd_timeline_spec = {
 	"Read: docs/timeline.md; docs/MARKS.md on steps and phases",
 };
 
-static int show(struct selection *v, const struct timeline *timeline, struct all_sample_series *sampled)
+static int show(struct selection *sel, const struct timeline *timeline, struct all_sample_series *sampled)
 {
-	if (v->options->json)
-		return timeline_print_json(v, sampled);
-	if (v->options->csv)
-		timeline_print_csv(v, sampled);
+	if (sel->options->json)
+		return timeline_print_json(sel, sampled);
+	if (sel->options->csv)
+		timeline_print_csv(sel, sampled);
 	else if (timeline)
-		timeline_print(v, timeline, sampled);
+		timeline_print(sel, timeline, sampled);
 	else
-		timeline_print_chart(v, sampled);
+		timeline_print_chart(sel, sampled);
 	return 0;
 }
 
-static int run(struct selection *v)
+static int run(struct selection *sel)
 {
 	struct model_query q = MODEL_QUERY_ALL;
 	struct all_sample_series *sampled;
-	if (v->options->csv && v->options->rows)
+	if (sel->options->csv && sel->options->rows)
 		return error_set(MT_EUSAGE, "-n", ERROR_NO_OFFSET, "not with --csv, which has all rows");
-	if (v->options->by == BY_STEP || v->options->by == BY_PHASE)
-		return timeline_by_step(v);
+	if (sel->options->by == BY_STEP || sel->options->by == BY_PHASE)
+		return timeline_by_step(sel);
 	/* in a pipe it is the chart alone; phases, for the plot, take another pass */
-	const bool plots = output_is_terminal() && !v->options->json && !v->options->csv;
+	const bool plots = output_is_terminal() && !sel->options->json && !sel->options->csv;
 	struct timeline *timeline = plots ? timeline_new() : NULL;
 	if (timeline)
 		timeline_attach(timeline, &q);
-	int e = selection_run(v, &q);
+	int e = selection_run(sel, &q);
 	if (e >= 0 && timeline)
-		e = timeline_run(timeline, v);
+		e = timeline_run(timeline, sel);
 	if (e >= 0)
-		e = sample_series_open(&sampled, v);
+		e = sample_series_open(&sampled, sel);
 	if (e >= 0) {
-		e = show(v, timeline, sampled);
+		e = show(sel, timeline, sampled);
 		sample_series_close(sampled);
 	}
 	timeline_free(timeline);

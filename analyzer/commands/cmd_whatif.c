@@ -49,12 +49,12 @@ const struct option_spec cmd_whatif_spec = {
 	"Read: docs/whatif.md",
 };
 
-static int whatif(struct selection *v)
+static int whatif(struct selection *sel)
 {
-	const struct whatif_options *o = (const struct whatif_options *)v->options;
+	const struct whatif_options *o = (const struct whatif_options *)sel->options;
 	if (o->host && (o->asked.conf || o->asked.without || o->asked.scale || o->asked.device_bytes))
 		return error_set(MT_EUSAGE, "--host", ERROR_NO_OFFSET, "is of the heap: one question at a time");
-	return o->host ? whatif_host(v, o->host) : whatif_pool(v, &o->asked);
+	return o->host ? whatif_host(sel, o->host) : whatif_pool(sel, &o->asked);
 }
 
 int cmd_whatif(int argc, char **argv)

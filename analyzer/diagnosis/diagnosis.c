@@ -49,11 +49,11 @@ static uint64_t running_step(const struct step_list *steps, uint64_t moment)
 }
 
 /* Seen from the moment, where the program or its optimizer says what a step is: other loops recur, too. */
-static enum lifetime lifetime_of(const struct diagnosis *x, const struct snapshot_block *b)
+static enum lifetime lifetime_of(const struct diagnosis *diagnosis, const struct snapshot_block *b)
 {
 	const struct step_list *steps =
-		b->device == MODEL_NO_DEVICE ? NULL : timeline_step_list(x->timeline, b->process->id);
-	uint64_t moment = snapshot_device_ns(x->parts->snapshots, b->device);
+		b->device == MODEL_NO_DEVICE ? NULL : timeline_step_list(diagnosis->timeline, b->process->id);
+	uint64_t moment = snapshot_device_ns(diagnosis->parts->snapshots, b->device);
 	if (!steps || steps->source == LOOP_NONE || steps->source == LOOP_SITES || steps->count < 2 ||
 	    moment > still_running(steps))
 		return LIFETIME_UNKNOWN;
@@ -65,20 +65,23 @@ static enum lifetime lifetime_of(const struct diagnosis *x, const struct snapsho
 	return b->ns < steps->steps[0].end_ns ? LIFETIME_FIRST_STEP : LIFETIME_UNKNOWN;
 }
 
-static enum category category_of(struct diagnosis *x, const struct snapshot_block *b, uint32_t stack)
+static enum category category_of(struct diagnosis *diagnosis, const struct snapshot_block *b, uint32_t stack)
 {
 	enum category labelled = b && b->label ? category_of_label(b->label) : CATEGORIES;
-	return labelled < CATEGORIES ? labelled : categories_of(x->selection->categories, stack, lifetime_of(x, b));
+	return labelled < CATEGORIES
+		       ? labelled
+		       : categories_of(diagnosis->selection->categories, stack, lifetime_of(diagnosis, b));
 }
 
 /* `share`: of what sampled blocks stand for beyond themselves, the part that there really was (see
  * sampling_estimate.h). */
-static void count_site(struct diagnosis *x, const struct model_process *p, const struct model_site *s, double share)
+static void count_site(struct diagnosis *diagnosis, const struct model_process *p, const struct model_site *s,
+		       double share)
 {
-	struct diagnosis_space *host = &x->spaces[0];
-	uint32_t stack = stacks_of_site(x->selection->stacks, p->process, s->number, s->node, s->node2);
-	double weight = 1 + (owners_weight(x->selection->reader, s) - 1) * share;
-	host->category[categories_of(x->selection->categories, stack, LIFETIME_UNKNOWN)] +=
+	struct diagnosis_space *host = &diagnosis->spaces[0];
+	uint32_t stack = stacks_of_site(diagnosis->selection->stacks, p->process, s->number, s->node, s->node2);
+	double weight = 1 + (owners_weight(diagnosis->selection->reader, s) - 1) * share;
+	host->category[categories_of(diagnosis->selection->categories, stack, LIFETIME_UNKNOWN)] +=
 		(uint64_t)((double)s->host_peak_bytes * weight);
 }
 
@@ -88,24 +91,24 @@ static bool is_heap(const struct model_site *s)
 }
 
 /* Where stacks are sampled, blocks without one are shared out as those with one stand for them. */
-static void count_process(struct diagnosis *x, const struct model_process *p)
+static void count_process(struct diagnosis *diagnosis, const struct model_process *p)
 {
 	double meant = 0;
 	uint64_t bare = 0, all = 0, before = 0, after = 0;
-	struct diagnosis_space *host = &x->spaces[0];
+	struct diagnosis_space *host = &diagnosis->spaces[0];
 	for (uint32_t i = 0; i < p->site_count; i++) {
 		const struct model_site *s = &p->sites[i];
 		if (!is_heap(s))
 			continue;
 		all += s->host_peak_bytes;
 		bare += s->sampled == MODEL_UNSAMPLED ? s->host_peak_bytes : 0;
-		meant += (double)s->host_peak_bytes * (owners_weight(x->selection->reader, s) - 1);
+		meant += (double)s->host_peak_bytes * (owners_weight(diagnosis->selection->reader, s) - 1);
 	}
 	for (int c = 0; c < CATEGORIES; c++)
 		before += host->category[c];
 	for (uint32_t i = 0; i < p->site_count; i++)
 		if (is_heap(&p->sites[i]) && p->sites[i].sampled != MODEL_UNSAMPLED)
-			count_site(x, p, &p->sites[i], meant > 0 ? (double)bare / meant : 0);
+			count_site(diagnosis, p, &p->sites[i], meant > 0 ? (double)bare / meant : 0);
 	for (int c = 0; c < CATEGORIES; c++)
 		after += host->category[c];
 	host->bytes += all;
@@ -114,12 +117,12 @@ static void count_process(struct diagnosis *x, const struct model_process *p)
 }
 
 /* The heap by site: that is exact for small blocks, too. Labels are moved afterwards. */
-static void count_heap(struct diagnosis *x)
+static void count_heap(struct diagnosis *diagnosis)
 {
-	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++) {
-		const struct model_process *p = model_process(x->selection->model, id);
-		if (selection_has(x->selection, p->process))
-			count_process(x, p);
+	for (unsigned id = 0; id < reader_processes(diagnosis->selection->reader); id++) {
+		const struct model_process *p = model_process(diagnosis->selection->model, id);
+		if (selection_has(diagnosis->selection, p->process))
+			count_process(diagnosis, p);
 	}
 }
 
@@ -155,7 +158,7 @@ struct span {
 };
 
 struct block_collector {
-	struct diagnosis *x;
+	struct diagnosis *diagnosis;
 	struct copy_block *copies;
 	size_t copy_count, copy_room;
 	struct span *spans;
@@ -183,27 +186,27 @@ static uint32_t space_number(const struct snapshot_block *b)
  * copy. */
 static bool is_begun(const struct block_collector *g, const struct snapshot_block *b, uint32_t stack)
 {
-	const struct diagnosis *x = g->x;
+	const struct diagnosis *diagnosis = g->diagnosis;
 	for (size_t i = 0; i < g->request_count; i++)
 		if (!b->label && g->requests[i].space == space_number(b) &&
-		    categories_of(x->selection->categories, stack, LIFETIME_UNKNOWN) == CATEGORY_unknown)
-			return stacks_site_frame(x->selection->stacks, stack, selection_flags(x->selection->options)) ==
-			       g->lines[i];
+		    categories_of(diagnosis->selection->categories, stack, LIFETIME_UNKNOWN) == CATEGORY_unknown)
+			return stacks_site_frame(diagnosis->selection->stacks, stack,
+						 selection_flags(diagnosis->selection->options)) == g->lines[i];
 	return false;
 }
 
 static int take_block(struct block_collector *g, const struct snapshot_block *b)
 {
-	struct diagnosis *x = g->x;
+	struct diagnosis *diagnosis = g->diagnosis;
 	bool host = b->device == MODEL_NO_DEVICE;
-	struct diagnosis_space *s = &x->spaces[host ? 0 : 1 + b->device];
-	uint32_t stack = diagnosis_stack(x, b);
-	enum category c = category_of(x, b, stack);
+	struct diagnosis_space *s = &diagnosis->spaces[host ? 0 : 1 + b->device];
+	uint32_t stack = diagnosis_stack(diagnosis, b);
+	enum category c = category_of(diagnosis, b, stack);
 	if (!host) {
 		s->category[c] += b->size;
 		s->bytes += b->size;
 	} else if (b->label) {
-		enum category before = categories_of(x->selection->categories, stack, LIFETIME_UNKNOWN);
+		enum category before = categories_of(diagnosis->selection->categories, stack, LIFETIME_UNKNOWN);
 		uint64_t moved = b->size < s->category[before] ? b->size : s->category[before];
 		s->category[before] -= moved;
 		s->category[c] += moved;
@@ -235,7 +238,7 @@ static int take_driver(struct block_collector *g, const struct snapshot_block *b
 static int gather(void *arg, const struct snapshot_block *b)
 {
 	struct block_collector *g = arg;
-	if (!selection_has(g->x->selection, b->process))
+	if (!selection_has(g->diagnosis->selection, b->process))
 		return 0;
 	return b->kind == MODEL_DEVICE ? take_driver(g, b) : take_block(g, b);
 }
@@ -271,9 +274,9 @@ static int mark_segment(void *arg, const struct snapshot_block *b)
 }
 
 /* What nobody uses then: a segment, though it has no block at the moment. */
-static bool is_free_segment(const struct diagnosis *x, const struct snapshot_block *b)
+static bool is_free_segment(const struct diagnosis *diagnosis, const struct snapshot_block *b)
 {
-	const struct model_site *s = model_site(x->selection->model, b->process->id, b->site);
+	const struct model_site *s = model_site(diagnosis->selection->model, b->process->id, b->site);
 	return s && s->segments;
 }
 
@@ -289,10 +292,10 @@ static int take_rest(struct block_collector *g)
 		memcpy(at, g->spans, g->span_count * sizeof(*at));
 	if (g->span_count)
 		qsort(g->spans, g->span_count, sizeof(*g->spans), by_span);
-	snapshot_each(g->x->parts->snapshots, mark_segment, g);
+	snapshot_each(g->diagnosis->parts->snapshots, mark_segment, g);
 	for (size_t i = 0; e == 0 && i < g->span_count; i++) {
 		struct span *s = bsearch(&at[i], g->spans, g->span_count, sizeof(*g->spans), by_span);
-		if (s && !s->segment && !is_free_segment(g->x, &driver[i]))
+		if (s && !s->segment && !is_free_segment(g->diagnosis, &driver[i]))
 			e = take_block(g, &driver[i]);
 	}
 	free(at);
@@ -301,47 +304,48 @@ static int take_rest(struct block_collector *g)
 
 static int set_requests(struct block_collector *g)
 {
-	struct diagnosis *x = g->x;
-	unsigned devices = model_devices(x->selection->model);
+	struct diagnosis *diagnosis = g->diagnosis;
+	unsigned devices = model_devices(diagnosis->selection->model);
 	g->requests = calloc(devices + 1, sizeof(*g->requests));
 	g->lines = calloc(devices + 1, sizeof(*g->lines));
 	if (!g->requests || !g->lines)
 		return error_memory();
 	for (unsigned i = 0; i < devices; i++) {
-		const struct model_oom *oom = diagnosis_failure(model_device(x->selection->model, i));
-		uint32_t stack =
-			oom ? stacks_of(x->selection->stacks, reader_process(x->selection->reader, oom->process),
-					oom->node, oom->node2)
-			    : 0;
+		const struct model_oom *oom = diagnosis_failure(model_device(diagnosis->selection->model, i));
+		uint32_t stack = oom ? stacks_of(diagnosis->selection->stacks,
+						 reader_process(diagnosis->selection->reader, oom->process), oom->node,
+						 oom->node2)
+				     : 0;
 		if (!stack)
 			continue;
-		g->lines[g->request_count] =
-			stacks_site_frame(x->selection->stacks, stack, selection_flags(x->selection->options));
+		g->lines[g->request_count] = stacks_site_frame(diagnosis->selection->stacks, stack,
+							       selection_flags(diagnosis->selection->options));
 		g->requests[g->request_count++] =
 			(struct copy_request){ .space = oom->process << 8 | (i & 0x7f),
 					       .bytes = oom->requested_bytes,
-					       .stack = stacks_merged(x->selection->stacks, stack) };
+					       .stack = stacks_merged(diagnosis->selection->stacks, stack) };
 	}
 	return 0;
 }
 
-static int find_copies(struct diagnosis *x, struct block_collector *g)
+static int find_copies(struct diagnosis *diagnosis, struct block_collector *g)
 {
 	uint64_t most = 0;
-	for (unsigned i = 0; i < x->space_count; i++)
-		most = x->spaces[i].bytes > most ? x->spaces[i].bytes : most;
+	for (unsigned i = 0; i < diagnosis->space_count; i++)
+		most = diagnosis->spaces[i].bytes > most ? diagnosis->spaces[i].bytes : most;
 	for (size_t i = 0; i < g->copy_count; i++)
-		g->copies[i].stack = stacks_merged(x->selection->stacks, g->copies[i].stack);
-	return copies_find(&x->copies, x->selection->stacks, g->copies, g->copy_count, DIAGNOSIS_LEAST_COPIED,
-			   most / LEAST_COPY_PART + 1, g->requests, g->request_count);
+		g->copies[i].stack = stacks_merged(diagnosis->selection->stacks, g->copies[i].stack);
+	return copies_find(&diagnosis->copies, diagnosis->selection->stacks, g->copies, g->copy_count,
+			   DIAGNOSIS_LEAST_COPIED, most / LEAST_COPY_PART + 1, g->requests, g->request_count);
 }
 
 /* What has the sizes of a model's parameters in their order is parameters, whoever made it. */
-static void name_copies(struct diagnosis *x)
+static void name_copies(struct diagnosis *diagnosis)
 {
-	for (size_t i = 0; i < x->copies.count; i++) {
-		const struct copy_set *set = &x->copies.sets[i];
-		struct diagnosis_space *s = &x->spaces[(set->space & 0xff) == 0xff ? 0 : 1 + (set->space & 0xff)];
+	for (size_t i = 0; i < diagnosis->copies.count; i++) {
+		const struct copy_set *set = &diagnosis->copies.sets[i];
+		struct diagnosis_space *s =
+			&diagnosis->spaces[(set->space & 0xff) == 0xff ? 0 : 1 + (set->space & 0xff)];
 		unsigned known = 0;
 		while (known < set->count && set->owners[known].category != CATEGORY_parameters)
 			known++;
@@ -354,22 +358,22 @@ static void name_copies(struct diagnosis *x)
 	}
 }
 
-static int look_at_blocks(struct diagnosis *x)
+static int look_at_blocks(struct diagnosis *diagnosis)
 {
-	struct block_collector g = { .x = x, .top = calloc(x->space_count, sizeof(*g.top)) };
+	struct block_collector g = { .diagnosis = diagnosis, .top = calloc(diagnosis->space_count, sizeof(*g.top)) };
 	int e = g.top ? set_requests(&g) : error_memory();
 	if (e == 0)
-		e = snapshot_each(x->parts->snapshots, gather, &g);
+		e = snapshot_each(diagnosis->parts->snapshots, gather, &g);
 	if (e == 0)
 		e = take_rest(&g);
 	if (e == 0)
-		e = find_copies(x, &g);
+		e = find_copies(diagnosis, &g);
 	if (e == 0)
-		name_copies(x);
-	for (unsigned i = 0; g.top && i < x->space_count; i++) {
-		struct diagnosis_space *s = &x->spaces[i];
-		s->holder_count =
-			top_lines_most(&g.top[i], x->selection->stacks, selection_flags(x->selection->options), s->top);
+		name_copies(diagnosis);
+	for (unsigned i = 0; g.top && i < diagnosis->space_count; i++) {
+		struct diagnosis_space *s = &diagnosis->spaces[i];
+		s->holder_count = top_lines_most(&g.top[i], diagnosis->selection->stacks,
+						 selection_flags(diagnosis->selection->options), s->top);
 		s->holding_lines = g.top[i].count;
 		top_lines_fini(&g.top[i]);
 	}
@@ -384,84 +388,86 @@ static int look_at_blocks(struct diagnosis *x)
 
 /* ---- all --------------------------------------------------------------------------------------------------- */
 
-static int set_up(struct diagnosis *x)
+static int set_up(struct diagnosis *diagnosis)
 {
-	const struct selection *v = x->selection;
-	x->space_count = 1 + model_devices(v->model);
-	x->spaces = diagnosis_alloc(x, x->space_count * sizeof(*x->spaces));
-	x->parts->snapshots = snapshot_new(v->reader, v->model);
-	if (!x->spaces || !x->parts->snapshots)
+	const struct selection *sel = diagnosis->selection;
+	diagnosis->space_count = 1 + model_devices(sel->model);
+	diagnosis->spaces = diagnosis_alloc(diagnosis, diagnosis->space_count * sizeof(*diagnosis->spaces));
+	diagnosis->parts->snapshots = snapshot_new(sel->reader, sel->model);
+	if (!diagnosis->spaces || !diagnosis->parts->snapshots)
 		return error_memory();
-	x->spaces[0] = (struct diagnosis_space){ .name = "host",
-						 .device = MODEL_NO_DEVICE,
-						 .ns = model_totals(v->model, MODEL_HEAP).peak_ns };
-	for (unsigned i = 0; i < model_devices(v->model); i++)
-		x->spaces[1 + i] = (struct diagnosis_space){ .name = model_device(v->model, i)->name,
-							     .device = i,
-							     .ns = snapshot_device_ns(x->parts->snapshots, i) };
+	diagnosis->spaces[0] = (struct diagnosis_space){ .name = "host",
+							 .device = MODEL_NO_DEVICE,
+							 .ns = model_totals(sel->model, MODEL_HEAP).peak_ns };
+	for (unsigned i = 0; i < model_devices(sel->model); i++)
+		diagnosis->spaces[1 + i] =
+			(struct diagnosis_space){ .name = model_device(sel->model, i)->name,
+						  .device = i,
+						  .ns = snapshot_device_ns(diagnosis->parts->snapshots, i) };
 	return 0;
 }
 
-int diagnosis_new(struct diagnosis **out, const struct selection *v, struct timeline *timeline, struct host_memory *s,
+int diagnosis_new(struct diagnosis **out, const struct selection *sel, struct timeline *timeline, struct host_memory *s,
 		  bool complete)
 {
-	struct diagnosis *x = calloc(1, sizeof(*x));
-	*out = x;
-	if (!x || !(x->parts = calloc(1, sizeof(*x->parts)))) {
-		free(x);
+	struct diagnosis *diagnosis = calloc(1, sizeof(*diagnosis));
+	*out = diagnosis;
+	if (!diagnosis || !(diagnosis->parts = calloc(1, sizeof(*diagnosis->parts)))) {
+		free(diagnosis);
 		*out = NULL;
 		return error_memory();
 	}
-	x->selection = v;
-	x->timeline = timeline;
-	x->system = s;
-	x->complete = complete;
-	int e = set_up(x);
+	diagnosis->selection = sel;
+	diagnosis->timeline = timeline;
+	diagnosis->system = s;
+	diagnosis->complete = complete;
+	int e = set_up(diagnosis);
 	if (e == 0)
-		timeline_watch(timeline, on_event, on_change, x->parts->snapshots);
+		timeline_watch(timeline, on_event, on_change, diagnosis->parts->snapshots);
 	return e;
 }
 
-int diagnosis_categories(struct diagnosis *x)
+int diagnosis_categories(struct diagnosis *diagnosis)
 {
-	int e = snapshot_error(x->parts->snapshots);
+	int e = snapshot_error(diagnosis->parts->snapshots);
 	if (e < 0)
 		return e;
-	count_heap(x);
-	return look_at_blocks(x);
+	count_heap(diagnosis);
+	return look_at_blocks(diagnosis);
 }
 
-int diagnosis_make(struct diagnosis *x)
+int diagnosis_make(struct diagnosis *diagnosis)
 {
-	int e = diagnosis_categories(x);
+	int e = diagnosis_categories(diagnosis);
 	if (e == 0)
-		e = findings_make(&x->findings, x->timeline, x->selection, BY_SITE, builtin_suppressed_stack);
+		e = findings_make(&diagnosis->findings, diagnosis->timeline, diagnosis->selection, BY_SITE,
+				  builtin_suppressed_stack);
 	if (e == 0)
-		e = evidence_make(x);
-	return e < 0 ? e : verdicts_find(&x->verdicts, &x->evidence);
+		e = evidence_make(diagnosis);
+	return e < 0 ? e : verdicts_find(&diagnosis->verdicts, &diagnosis->evidence);
 }
 
-void diagnosis_free(struct diagnosis *x)
+void diagnosis_free(struct diagnosis *diagnosis)
 {
-	if (!x)
+	if (!diagnosis)
 		return;
-	verdicts_fini(&x->verdicts);
-	findings_fini(&x->findings);
-	copies_fini(&x->copies);
-	for (size_t i = 0; i < x->parts->ledger_count; i++) {
-		device_ledger_fini(x->parts->ledgers[i]);
-		free(x->parts->ledgers[i]);
+	verdicts_fini(&diagnosis->verdicts);
+	findings_fini(&diagnosis->findings);
+	copies_fini(&diagnosis->copies);
+	for (size_t i = 0; i < diagnosis->parts->ledger_count; i++) {
+		device_ledger_fini(diagnosis->parts->ledgers[i]);
+		free(diagnosis->parts->ledgers[i]);
 	}
-	free(x->parts->ledgers);
-	snapshot_free(x->parts->snapshots);
-	for (size_t i = 0; i < x->parts->kept_count; i++)
-		free(x->parts->kept[i]);
-	free(x->parts->kept);
-	free(x->parts);
-	free(x);
+	free(diagnosis->parts->ledgers);
+	snapshot_free(diagnosis->parts->snapshots);
+	for (size_t i = 0; i < diagnosis->parts->kept_count; i++)
+		free(diagnosis->parts->kept[i]);
+	free(diagnosis->parts->kept);
+	free(diagnosis->parts);
+	free(diagnosis);
 }
 
-const char *diagnosis_space_name(const struct diagnosis *x, uint32_t space)
+const char *diagnosis_space_name(const struct diagnosis *diagnosis, uint32_t space)
 {
-	return (space & 0xff) == 0xff ? "host" : x->spaces[1 + (space & 0xff)].name;
+	return (space & 0xff) == 0xff ? "host" : diagnosis->spaces[1 + (space & 0xff)].name;
 }

@@ -14,9 +14,9 @@ const struct model_oom *diagnosis_failure(const struct model_device *d)
 	return last;
 }
 
-static void *keep(struct diagnosis *x, void *p)
+static void *keep(struct diagnosis *diagnosis, void *p)
 {
-	struct diagnosis_parts *k = x->parts;
+	struct diagnosis_parts *k = diagnosis->parts;
 	if (!p || vec_reserve(k->kept, k->kept_room, k->kept_count + 1) < 0) {
 		free(p);
 		return NULL;
@@ -24,21 +24,21 @@ static void *keep(struct diagnosis *x, void *p)
 	return k->kept[k->kept_count++] = p;
 }
 
-const char *diagnosis_own_text(struct diagnosis *x, char *text)
+const char *diagnosis_own_text(struct diagnosis *diagnosis, char *text)
 {
-	return keep(x, text);
+	return keep(diagnosis, text);
 }
 
-void *diagnosis_alloc(struct diagnosis *x, size_t bytes)
+void *diagnosis_alloc(struct diagnosis *diagnosis, size_t bytes)
 {
-	return keep(x, calloc(1, bytes ? bytes : 1));
+	return keep(diagnosis, calloc(1, bytes ? bytes : 1));
 }
 
-const struct device_ledger *diagnosis_ledger(struct diagnosis *x, const struct model_device *d,
+const struct device_ledger *diagnosis_ledger(struct diagnosis *diagnosis, const struct model_device *d,
 					     const struct model_moment *at)
 {
-	const struct selection *v = x->selection;
-	struct diagnosis_parts *p = x->parts;
+	const struct selection *sel = diagnosis->selection;
+	struct diagnosis_parts *p = diagnosis->parts;
 	for (size_t i = 0; i < p->ledger_count; i++)
 		if (p->ledgers[i]->device == d && p->ledgers[i]->at == at)
 			return p->ledgers[i];
@@ -48,46 +48,51 @@ const struct device_ledger *diagnosis_ledger(struct diagnosis *x, const struct m
 		return NULL;
 	}
 	p->ledgers[p->ledger_count++] = l;
-	int e = device_ledger_make(l, v->model, v->reader, timeline_samples(x->timeline), v->stacks, d, at);
+	int e = device_ledger_make(l, sel->model, sel->reader, timeline_samples(diagnosis->timeline), sel->stacks, d,
+				   at);
 	return e < 0 ? NULL : l;
 }
 
-static const char *place_of(struct diagnosis *x, const struct frame *f)
+static const char *place_of(struct diagnosis *diagnosis, const struct frame *f)
 {
 	if (!f)
 		return "(no stack)";
 	char *text = frame_text(f), *where = frame_where(f);
-	const char *place = diagnosis_own_text(x, where && *where ? output_format("%s %s", where, text ? text : "")
-								  : output_format("%s", text ? text : ""));
+	const char *place =
+		diagnosis_own_text(diagnosis, where && *where ? output_format("%s %s", where, text ? text : "")
+							      : output_format("%s", text ? text : ""));
 	free(text);
 	free(where);
 	return place;
 }
 
-const char *diagnosis_site(struct diagnosis *x, uint32_t stack)
+const char *diagnosis_site(struct diagnosis *diagnosis, uint32_t stack)
 {
-	return place_of(x, stacks_site_frame(x->selection->stacks, stack, selection_flags(x->selection->options)));
+	return place_of(diagnosis, stacks_site_frame(diagnosis->selection->stacks, stack,
+						     selection_flags(diagnosis->selection->options)));
 }
 
-const char *diagnosis_extension(struct diagnosis *x, uint32_t stack)
+const char *diagnosis_extension(struct diagnosis *diagnosis, uint32_t stack)
 {
-	const struct frame *own = stacks_extension(x->selection->stacks, stack);
-	return own ? place_of(x, own) : NULL;
+	const struct frame *own = stacks_extension(diagnosis->selection->stacks, stack);
+	return own ? place_of(diagnosis, own) : NULL;
 }
 
 /* The part of the stack is a call: what it made is the program's innermost line on its way. */
-const char *diagnosis_call(struct diagnosis *x, uint32_t stack)
+const char *diagnosis_call(struct diagnosis *diagnosis, uint32_t stack)
 {
-	return place_of(x, stacks_site(x->selection->stacks, stacks_merged(x->selection->stacks, stack),
-				       selection_flags(x->selection->options))
-				   .frame);
+	return place_of(diagnosis,
+			stacks_site(diagnosis->selection->stacks, stacks_merged(diagnosis->selection->stacks, stack),
+				    selection_flags(diagnosis->selection->options))
+				.frame);
 }
 
-uint32_t diagnosis_stack(const struct diagnosis *x, const struct snapshot_block *b)
+uint32_t diagnosis_stack(const struct diagnosis *diagnosis, const struct snapshot_block *b)
 {
-	const struct model_site *s = model_site(x->selection->model, b->process->id, b->site);
-	return s ? stacks_of_site(x->selection->stacks, model_process(x->selection->model, s->process)->process,
-				  b->site, s->node, s->node2)
+	const struct model_site *s = model_site(diagnosis->selection->model, b->process->id, b->site);
+	return s ? stacks_of_site(diagnosis->selection->stacks,
+				  model_process(diagnosis->selection->model, s->process)->process, b->site, s->node,
+				  s->node2)
 		 : 0;
 }
 

@@ -62,27 +62,27 @@ struct diagnosis_parts {
 
 /* Of a device at one of its moments, those of its failures or its peak: made once, for all who ask. NULL: there is no
  * memory. */
-const struct device_ledger *diagnosis_ledger(struct diagnosis *x, const struct model_device *d,
+const struct device_ledger *diagnosis_ledger(struct diagnosis *diagnosis, const struct model_device *d,
 					     const struct model_moment *at);
 
 /* "train.py:73 save" of a stack; owned by `x`. */
-const char *diagnosis_site(struct diagnosis *x, uint32_t stack);
+const char *diagnosis_site(struct diagnosis *diagnosis, uint32_t stack);
 
 /* stacks_extension() as text: "fast.c:12 fast_parse". */
-const char *diagnosis_extension(struct diagnosis *x, uint32_t stack);
+const char *diagnosis_extension(struct diagnosis *diagnosis, uint32_t stack);
 
 /* The same for a part of a stack, as "run.py:12 main". */
-const char *diagnosis_call(struct diagnosis *x, uint32_t stack);
+const char *diagnosis_call(struct diagnosis *diagnosis, uint32_t stack);
 
 /* The stack of a block; 0 = none. */
-uint32_t diagnosis_stack(const struct diagnosis *x, const struct snapshot_block *b);
+uint32_t diagnosis_stack(const struct diagnosis *diagnosis, const struct snapshot_block *b);
 
 /* Is the set on that device? MODEL_NO_DEVICE: the host. */
 bool diagnosis_copies_on(const struct copy_set *s, uint32_t device);
 
 /* Owned by `x`. NULL when there is no memory. */
-const char *diagnosis_own_text(struct diagnosis *x, char *text);
-void *diagnosis_alloc(struct diagnosis *x, size_t bytes); /* zeros */
+const char *diagnosis_own_text(struct diagnosis *diagnosis, char *text);
+void *diagnosis_alloc(struct diagnosis *diagnosis, size_t bytes); /* zeros */
 
 /* The failure of the device that is explained: the last fatal one, else the last. NULL = none. */
 const struct model_oom *diagnosis_failure(const struct model_device *d);

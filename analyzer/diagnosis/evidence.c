@@ -73,26 +73,26 @@ static enum evidence_failure outcome_of(enum model_outcome o)
 }
 
 /* Whose code asked the driver: the first library with a name from the inside. */
-static const char *library_of(const struct diagnosis *x, uint32_t stack)
+static const char *library_of(const struct diagnosis *diagnosis, uint32_t stack)
 {
 	const char *name = NULL;
-	for (struct stack_walk w = { .next = stack }; !name && stack_step(x->selection->stacks, &w);)
+	for (struct stack_walk w = { .next = stack }; !name && stack_step(diagnosis->selection->stacks, &w);)
 		name = w.frame->library ? device_ledger_library(w.frame->library) : NULL;
 	return name;
 }
 
 /* Who asked the driver beside the pool. */
-static void set_caller(struct diagnosis *x, struct evidence_request *r, const struct model_oom *oom)
+static void set_caller(struct diagnosis *diagnosis, struct evidence_request *r, const struct model_oom *oom)
 {
-	const struct process *p = reader_process(x->selection->reader, oom->process);
-	uint32_t stack = stacks_of(x->selection->stacks, p, oom->node, oom->node2);
+	const struct process *p = reader_process(diagnosis->selection->reader, oom->process);
+	uint32_t stack = stacks_of(diagnosis->selection->stacks, p, oom->node, oom->node2);
 	enum category c =
-		oom->pool ? CATEGORY_unknown : categories_of(x->selection->categories, stack, LIFETIME_UNKNOWN);
+		oom->pool ? CATEGORY_unknown : categories_of(diagnosis->selection->categories, stack, LIFETIME_UNKNOWN);
 	r->caller = oom->pool                 ? CALLER_POOL
 		    : c == CATEGORY_comm      ? CALLER_COMM
 		    : c == CATEGORY_workspace ? CALLER_LIBRARY
 					      : CALLER_PROGRAM;
-	r->caller_name = oom->pool ? NULL : library_of(x, stack);
+	r->caller_name = oom->pool ? NULL : library_of(diagnosis, stack);
 }
 
 /* What of the pool this request could not use. */
@@ -122,21 +122,22 @@ static uint64_t apart_of(const struct model_oom *oom)
 	return less(less(common.reserved, common.allocated), less(oom->usable.reserved, oom->usable.allocated));
 }
 
-static int set_pins(struct diagnosis *x, struct evidence_device *e, const struct model_oom *oom)
+static int set_pins(struct diagnosis *diagnosis, struct evidence_device *e, const struct model_oom *oom)
 {
 	struct pin *pins = NULL;
 	size_t count = 0;
 	int error = oom->layout ? pins_find(oom->layout, &oom->asked, &pins, &count) : 0;
 	size_t most = count < VERDICT_SITES ? count : VERDICT_SITES;
-	struct evidence_pin *list = error < 0 ? NULL : diagnosis_alloc(x, most * sizeof(*list));
+	struct evidence_pin *list = error < 0 ? NULL : diagnosis_alloc(diagnosis, most * sizeof(*list));
 	for (size_t i = 0; list && i < most; i++) {
-		const struct model_site *s = model_site(x->selection->model, pins[i].process, pins[i].site);
-		const struct process *p = reader_process(x->selection->reader, pins[i].process);
-		list[i] = (struct evidence_pin){
-			.held = pins[i].held,
-			.pinned = pins[i].pinned,
-			.site = s ? diagnosis_site(x, stacks_of(x->selection->stacks, p, s->node, s->node2)) : "?"
-		};
+		const struct model_site *s = model_site(diagnosis->selection->model, pins[i].process, pins[i].site);
+		const struct process *p = reader_process(diagnosis->selection->reader, pins[i].process);
+		list[i] = (struct evidence_pin){ .held = pins[i].held,
+						 .pinned = pins[i].pinned,
+						 .site = s ? diagnosis_site(diagnosis,
+									    stacks_of(diagnosis->selection->stacks, p,
+										      s->node, s->node2))
+							   : "?" };
 	}
 	free(pins);
 	if (!list)
@@ -146,10 +147,10 @@ static int set_pins(struct diagnosis *x, struct evidence_device *e, const struct
 	return 0;
 }
 
-static int set_request(struct diagnosis *x, struct evidence_device *e, const struct model_device *d,
+static int set_request(struct diagnosis *diagnosis, struct evidence_device *e, const struct model_device *d,
 		       const struct model_oom *oom)
 {
-	const struct process *p = reader_process(x->selection->reader, oom->process);
+	const struct process *p = reader_process(diagnosis->selection->reader, oom->process);
 	e->request = (struct evidence_request){
 		.failed = true,
 		.pid = p->pid,
@@ -157,13 +158,13 @@ static int set_request(struct diagnosis *x, struct evidence_device *e, const str
 		.bytes = oom->requested_bytes,
 		.block_bytes = oom->block_bytes,
 		.limit_bytes = oom->limit_bytes ? oom->limit_bytes : EVIDENCE_UNKNOWN,
-		.rise = steps_rise(timeline_steps(x->timeline), oom->process, d->index, oom->at.ns),
+		.rise = steps_rise(timeline_steps(diagnosis->timeline), oom->process, d->index, oom->at.ns),
 		.failures = (unsigned)d->ooms,
 		.driver_failures = oom->refusal_count,
 		.outcome = outcome_of(oom->outcome),
 		.ran_on_ns = p->end_ns > oom->at.ns ? p->end_ns - oom->at.ns : 0,
 	};
-	set_caller(x, &e->request, oom);
+	set_caller(diagnosis, &e->request, oom);
 	e->pool = (struct evidence_pool){
 		.known = oom->reserved_bytes > 0,
 		.driver_pool = e->pool.driver_pool,
@@ -175,7 +176,7 @@ static int set_request(struct diagnosis *x, struct evidence_device *e, const str
 		.free_segments = oom->usable.idle,
 		.graphs = graphs_of(oom),
 	};
-	return set_pins(x, e, oom);
+	return set_pins(diagnosis, e, oom);
 }
 
 /* ---- attempts ---------------------------------------------------------------------------------------------- */
@@ -183,7 +184,7 @@ static int set_request(struct diagnosis *x, struct evidence_device *e, const str
 /* Lines are told by where they are, not by who called them: the next attempt is often made by another line of the
  * caller's. */
 struct attempts {
-	struct diagnosis *x;
+	struct diagnosis *diagnosis;
 	const struct model_oom *last;
 	uint32_t device;
 	/* when the first attempt began, where that is known; the first failure, and the one before the last */
@@ -207,7 +208,8 @@ static struct attempt_line *line_of(struct attempts *a, const struct frame *f)
 
 static const struct frame *frame_of(struct attempts *a, uint32_t stack)
 {
-	return stack ? stacks_site_frame(a->x->selection->stacks, stack, selection_flags(a->x->selection->options))
+	return stack ? stacks_site_frame(a->diagnosis->selection->stacks, stack,
+					 selection_flags(a->diagnosis->selection->options))
 		     : NULL;
 }
 
@@ -231,14 +233,14 @@ static bool is_of(const struct attempts *a, const struct snapshot_block *b)
 static int note_used(void *arg, const struct snapshot_block *b)
 {
 	struct attempts *a = arg;
-	return is_of(a, b) && b->ns > a->first_ns ? note_line(a, diagnosis_stack(a->x, b)) : 0;
+	return is_of(a, b) && b->ns > a->first_ns ? note_line(a, diagnosis_stack(a->diagnosis, b)) : 0;
 }
 
 static int note_left(void *arg, const struct snapshot_block *b)
 {
 	struct attempts *a = arg;
 	const struct frame *f = is_of(a, b) && b->ns > a->began_ns && b->ns <= a->before_ns
-					? frame_of(a, diagnosis_stack(a->x, b))
+					? frame_of(a, diagnosis_stack(a->diagnosis, b))
 					: NULL;
 	struct attempt_line *line = f ? line_of(a, f) : NULL;
 	if (line)
@@ -259,45 +261,47 @@ static unsigned list_attempts(struct attempts *a, const struct model_device *d)
 	return count;
 }
 
-static int set_attempts(struct diagnosis *x, struct evidence_device *e, const struct model_device *d,
+static int set_attempts(struct diagnosis *diagnosis, struct evidence_device *e, const struct model_device *d,
 			const struct model_oom *oom)
 {
-	struct attempts a = { .x = x, .last = oom, .device = d->index };
+	struct attempts a = { .diagnosis = diagnosis, .last = oom, .device = d->index };
 	unsigned count = list_attempts(&a, d);
 	const struct attempt_line *most = NULL;
 	if (!count)
 		return 0;
-	a.began_ns = evidence_step_began(x, oom->process, a.first_ns);
-	int error = note_line(&a, stacks_of(x->selection->stacks, reader_process(x->selection->reader, oom->process),
-					    oom->node, oom->node2));
+	a.began_ns = evidence_step_began(diagnosis, oom->process, a.first_ns);
+	int error = note_line(&a, stacks_of(diagnosis->selection->stacks,
+					    reader_process(diagnosis->selection->reader, oom->process), oom->node,
+					    oom->node2));
 	if (error == 0)
-		error = snapshot_each(x->parts->snapshots, note_used, &a);
+		error = snapshot_each(diagnosis->parts->snapshots, note_used, &a);
 	if (error == 0)
-		error = snapshot_each(x->parts->snapshots, note_left, &a);
+		error = snapshot_each(diagnosis->parts->snapshots, note_left, &a);
 	for (size_t i = 0; error == 0 && i < a.count; i++) {
 		e->attempts.bytes += a.lines[i].left;
 		most = !most || a.lines[i].left > most->left ? &a.lines[i] : most;
 	}
-	e->attempts.site = most ? diagnosis_site(x, most->stack) : NULL;
+	e->attempts.site = most ? diagnosis_site(diagnosis, most->stack) : NULL;
 	e->attempts.count = e->attempts.bytes ? count : 0;
 	free(a.lines);
 	return error;
 }
 
 /* What it had when the failing process came to the device. */
-static uint64_t before_us(const struct diagnosis *x, const struct model_device *d,
+static uint64_t before_us(const struct diagnosis *diagnosis, const struct model_device *d,
 			  const struct device_ledger_process *row, uint64_t ns)
 {
 	const struct model_share *share =
-		row->process ? model_share(x->selection->model, d->index, row->process->id) : NULL;
+		row->process ? model_share(diagnosis->selection->model, d->index, row->process->id) : NULL;
 	if (!share)
 		return row->before || row->since_ns < ns ? EVIDENCE_UNKNOWN : 0;
-	return share->first_ns > ns ? 0 : model_at(x->selection->model, &share->timeline[LAYER_MEMORY], ns).last;
+	return share->first_ns > ns ? 0
+				    : model_at(diagnosis->selection->model, &share->timeline[LAYER_MEMORY], ns).last;
 }
 
 /* What one process holds on one device. */
 struct held {
-	const struct diagnosis *x;
+	const struct diagnosis *diagnosis;
 	uint32_t process, device;
 	struct top_lines lines;
 };
@@ -305,21 +309,23 @@ struct held {
 static int add_held(void *arg, const struct snapshot_block *b)
 {
 	struct held *h = arg;
-	const struct model_site *s = model_site(h->x->selection->model, b->process->id, b->site);
+	const struct model_site *s = model_site(h->diagnosis->selection->model, b->process->id, b->site);
 	if (b->process->id != h->process || b->device != h->device || (b->kind == MODEL_DEVICE && s && s->segments))
 		return 0;
-	return top_lines_add(&h->lines, diagnosis_stack(h->x, b), b->size);
+	return top_lines_add(&h->lines, diagnosis_stack(h->diagnosis, b), b->size);
 }
 
 /* The line that most of a traced neighbour's memory is by. */
-static int set_holder(struct diagnosis *x, struct evidence_neighbour *n, uint32_t process, uint32_t device)
+static int set_holder(struct diagnosis *diagnosis, struct evidence_neighbour *n, uint32_t process, uint32_t device)
 {
 	struct top_line most[TOP_LINES_MOST];
-	struct held h = { .x = x, .process = process, .device = device };
-	int e = snapshot_each(x->parts->snapshots, add_held, &h);
-	if (e == 0 && top_lines_most(&h.lines, x->selection->stacks, selection_flags(x->selection->options), most) &&
+	struct held h = { .diagnosis = diagnosis, .process = process, .device = device };
+	int e = snapshot_each(diagnosis->parts->snapshots, add_held, &h);
+	if (e == 0 &&
+	    top_lines_most(&h.lines, diagnosis->selection->stacks, selection_flags(diagnosis->selection->options),
+			   most) &&
 	    most->stack) {
-		n->site = diagnosis_site(x, most->stack);
+		n->site = diagnosis_site(diagnosis, most->stack);
 		n->site_bytes = most->bytes;
 	}
 	top_lines_fini(&h.lines);
@@ -334,10 +340,10 @@ static bool is_started_by(const struct process *p, const struct process *who)
 	return false;
 }
 
-static int set_neighbours(struct diagnosis *x, struct evidence_device *e, const struct device_ledger *l,
+static int set_neighbours(struct diagnosis *diagnosis, struct evidence_device *e, const struct device_ledger *l,
 			  const struct model_oom *oom)
 {
-	struct evidence_neighbour *list = diagnosis_alloc(x, l->process_count * sizeof(*list));
+	struct evidence_neighbour *list = diagnosis_alloc(diagnosis, l->process_count * sizeof(*list));
 	const struct device_ledger_process *own = oom ? row_of(l, oom->process) : NULL;
 	int error = list ? 0 : error_memory();
 	for (unsigned i = 0; error == 0 && i < l->process_count; i++) {
@@ -352,14 +358,15 @@ static int set_neighbours(struct diagnosis *x, struct evidence_device *e, const 
 			.since_ns = row->since_ns,
 			.before = row->before,
 			.traced = row->process != NULL,
-			.worker = oom && row->process &&
-				  is_started_by(row->process, reader_process(x->selection->reader, oom->process)),
+			.worker =
+				oom && row->process &&
+				is_started_by(row->process, reader_process(diagnosis->selection->reader, oom->process)),
 			.pool_unused = row->process ? row->pool_free - row->graphs_free : EVIDENCE_UNKNOWN,
 			.bytes_before = l->by_use && !row->process ? row->bytes
-					: own                      ? before_us(x, l->device, row, own->since_ns)
+					: own                      ? before_us(diagnosis, l->device, row, own->since_ns)
 								   : EVIDENCE_UNKNOWN,
 		};
-		error = oom && row->process ? set_holder(x, n, row->process->id, l->device->index) : 0;
+		error = oom && row->process ? set_holder(diagnosis, n, row->process->id, l->device->index) : 0;
 	}
 	e->neighbours.items = list;
 	e->neighbours_known = l->other_processes != MODEL_UNKNOWN;
@@ -378,12 +385,13 @@ static void add_part(struct evidence_part *list, size_t *count, const char *name
 }
 
 /* Pages that a pool has made for the request that fails just now are mapped nowhere yet. */
-static uint64_t made_for_request(const struct diagnosis *x, const struct device_ledger *l, const struct model_oom *oom)
+static uint64_t made_for_request(const struct diagnosis *diagnosis, const struct device_ledger *l,
+				 const struct model_oom *oom)
 {
 	uint64_t bytes = 0;
 	for (unsigned i = 0; oom && i < l->at->outside_count; i++) {
 		const struct model_outside *o = &l->at->outside[i];
-		const struct model_site *s = model_site(x->selection->model, o->process, o->site);
+		const struct model_site *s = model_site(diagnosis->selection->model, o->process, o->site);
 		bytes += o->process == oom->process && s->segments && s->node == oom->node && s->node2 == oom->node2
 				 ? o->bytes
 				 : 0;
@@ -392,21 +400,23 @@ static uint64_t made_for_request(const struct diagnosis *x, const struct device_
 }
 
 /* Of the failing process, or of all where none failed. */
-static int set_parts(struct diagnosis *x, struct evidence_device *e, const struct device_ledger *l,
+static int set_parts(struct diagnosis *diagnosis, struct evidence_device *e, const struct device_ledger *l,
 		     const struct model_oom *oom)
 {
 	const struct model_moment *at = l->at;
-	struct evidence_part *list = diagnosis_alloc(x, (at->outside_count + l->part_count + 1) * sizeof(*list));
+	struct evidence_part *list =
+		diagnosis_alloc(diagnosis, (at->outside_count + l->part_count + 1) * sizeof(*list));
 	if (!list)
 		return error_memory();
 	for (unsigned i = 0; i < at->outside_count; i++) {
 		const struct model_outside *o = &at->outside[i];
-		const struct model_site *s = model_site(x->selection->model, o->process, o->site);
+		const struct model_site *s = model_site(diagnosis->selection->model, o->process, o->site);
 		if (oom && o->process != oom->process)
 			continue;
 		const char *name =
-			library_of(x, stacks_of(x->selection->stacks, reader_process(x->selection->reader, o->process),
-						s->node, s->node2));
+			library_of(diagnosis, stacks_of(diagnosis->selection->stacks,
+							reader_process(diagnosis->selection->reader, o->process),
+							s->node, s->node2));
 		add_part(list, &e->parts.count, name ? name : "the program", o->bytes, false);
 	}
 	for (unsigned i = 0; i < l->part_count; i++)
@@ -428,13 +438,13 @@ static void add_line(struct evidence_copies *c, const char *line)
 }
 
 /* Copies of one space: all processes' on that device, or the heap's. */
-static int set_copies(struct diagnosis *x, uint32_t device, const struct evidence_copies **items, size_t *count)
+static int set_copies(struct diagnosis *diagnosis, uint32_t device, const struct evidence_copies **items, size_t *count)
 {
-	struct evidence_copies *list = diagnosis_alloc(x, x->copies.count * sizeof(*list));
+	struct evidence_copies *list = diagnosis_alloc(diagnosis, diagnosis->copies.count * sizeof(*list));
 	if (!list)
 		return error_memory();
-	for (size_t i = 0; i < x->copies.count; i++) {
-		const struct copy_set *s = &x->copies.sets[i];
+	for (size_t i = 0; i < diagnosis->copies.count; i++) {
+		const struct copy_set *s = &diagnosis->copies.sets[i];
 		if (!diagnosis_copies_on(s, device))
 			continue;
 		struct evidence_copies *c = &list[(*count)++];
@@ -449,7 +459,7 @@ static int set_copies(struct diagnosis *x, uint32_t device, const struct evidenc
 		for (unsigned k = 0; k < s->count; k++) {
 			c->used = c->used && s->owners[k].category == CATEGORY_parameters;
 			c->there += s->owners[k].cut ? s->owners[k].bytes : 0;
-			add_line(c, diagnosis_call(x, s->owners[k].stack));
+			add_line(c, diagnosis_call(diagnosis, s->owners[k].stack));
 		}
 	}
 	*items = list;
@@ -457,7 +467,7 @@ static int set_copies(struct diagnosis *x, uint32_t device, const struct evidenc
 }
 
 /* What most of it is for, and the line that holds most. */
-static void set_most(struct diagnosis *x, struct evidence_device *e, const struct diagnosis_space *s)
+static void set_most(struct diagnosis *diagnosis, struct evidence_device *e, const struct diagnosis_space *s)
 {
 	for (int c = 0; c < CATEGORIES; c++)
 		if (s->category[c] > e->most_for_bytes) {
@@ -467,7 +477,7 @@ static void set_most(struct diagnosis *x, struct evidence_device *e, const struc
 	if (!s->holder_count)
 		return;
 	const struct top_line *h = s->top;
-	e->holder.site = diagnosis_site(x, h->stack);
+	e->holder.site = diagnosis_site(diagnosis, h->stack);
 	e->holder.bytes = h->bytes;
 	e->holder.blocks = h->blocks;
 	e->holder.each = h->least >= h->most - h->most / 16 ? h->bytes / h->blocks : 0; /* the pool rounds */
@@ -489,12 +499,14 @@ static bool is_decorated(struct stacks *s, uint32_t stack)
 
 /* Where no graph is kept, results are all that outlives a forward pass: few of the blocks made since the oldest of the
  * latest ones. A quarter of them may be older: what training left bound. */
-static bool has_no_graph(const struct diagnosis *x, const struct diagnosis_space *s, const struct model_oom *oom)
+static bool has_no_graph(const struct diagnosis *diagnosis, const struct diagnosis_space *s,
+			 const struct model_oom *oom)
 {
-	uint32_t stack = oom ? stacks_of(x->selection->stacks, reader_process(x->selection->reader, oom->process),
-					 oom->node, oom->node2)
-			     : 0;
-	if (stack && is_decorated(x->selection->stacks, stack))
+	uint32_t stack =
+		oom ? stacks_of(diagnosis->selection->stacks,
+				reader_process(diagnosis->selection->reader, oom->process), oom->node, oom->node2)
+		    : 0;
+	if (stack && is_decorated(diagnosis->selection->stacks, stack))
 		return true;
 	unsigned n = s->latest_count - s->latest_count / 4;
 	return n >= LEAST_ALIVE && (double)n < KEPT_OF_MADE * (double)(s->latest[0] - s->latest[n - 1] + 1);
@@ -521,13 +533,14 @@ static bool has_used(const struct model_device *d, uint32_t process)
 }
 
 /* Where the process had room besides: at its fullest, which is the least there was. */
-static int set_roomiest(struct diagnosis *x, struct evidence_device *e, const struct model_device *d, uint32_t process)
+static int set_roomiest(struct diagnosis *diagnosis, struct evidence_device *e, const struct model_device *d,
+			uint32_t process)
 {
-	for (unsigned i = 0; i < model_devices(x->selection->model); i++) {
-		const struct model_device *other = model_device(x->selection->model, i);
+	for (unsigned i = 0; i < model_devices(diagnosis->selection->model); i++) {
+		const struct model_device *other = model_device(diagnosis->selection->model, i);
 		if (other == d || other->ooms || !has_used(other, process))
 			continue;
-		const struct device_ledger *l = diagnosis_ledger(x, other, &other->peak);
+		const struct device_ledger *l = diagnosis_ledger(diagnosis, other, &other->peak);
 		if (!l)
 			return error_memory();
 		if (l->total != MODEL_UNKNOWN && l->free != MODEL_UNKNOWN && l->free > e->roomiest.free) {
@@ -539,22 +552,23 @@ static int set_roomiest(struct diagnosis *x, struct evidence_device *e, const st
 	return 0;
 }
 
-static int set_device(struct diagnosis *x, struct evidence_device *e, const struct model_device *d)
+static int set_device(struct diagnosis *diagnosis, struct evidence_device *e, const struct model_device *d)
 {
 	const struct model_oom *oom = diagnosis_failure(d);
-	const struct device_ledger *l = diagnosis_ledger(x, d, oom ? &oom->at : &d->peak);
+	const struct device_ledger *l = diagnosis_ledger(diagnosis, d, oom ? &oom->at : &d->peak);
 	if (!l)
 		return error_memory();
 	*e = evidence_device_none();
 	e->name = d->name;
 	e->uuid = d->uuid;
-	set_most(x, e, &x->spaces[1 + d->index]);
-	e->no_graph = has_no_graph(x, &x->spaces[1 + d->index], oom);
+	set_most(diagnosis, e, &diagnosis->spaces[1 + d->index]);
+	e->no_graph = has_no_graph(diagnosis, &diagnosis->spaces[1 + d->index], oom);
 	e->total = l->total;
 	e->free = l->free;
 	const struct device_ledger_process *own = oom ? row_of(l, oom->process) : NULL;
 	e->own_other = own ? own->other : l->other_own;
-	e->unmapped = less(l->unmapped < e->own_other ? l->unmapped : e->own_other, made_for_request(x, l, oom));
+	e->unmapped =
+		less(l->unmapped < e->own_other ? l->unmapped : e->own_other, made_for_request(diagnosis, l, oom));
 	e->explained = l->explained;
 	e->unexplained = l->explained ? l->unexplained : 0;
 	e->pool = pool_of(d, oom);
@@ -564,55 +578,55 @@ static int set_device(struct diagnosis *x, struct evidence_device *e, const stru
 	e->pool.graphs = (struct evidence_graphs){ .reserved = l->graphs_reserved,
 						   .allocated = l->graphs_allocated,
 						   .unused = less(l->graphs_reserved, l->graphs_allocated) };
-	int error = oom ? set_request(x, e, d, oom) : 0;
+	int error = oom ? set_request(diagnosis, e, d, oom) : 0;
 	if (error == 0)
-		error = evidence_replay_device(x, e, d, oom);
+		error = evidence_replay_device(diagnosis, e, d, oom);
 	if (error == 0 && oom)
-		error = set_attempts(x, e, d, oom);
+		error = set_attempts(diagnosis, e, d, oom);
 	if (error == 0)
-		error = set_neighbours(x, e, l, oom);
+		error = set_neighbours(diagnosis, e, l, oom);
 	if (error == 0 && oom)
-		error = set_roomiest(x, e, d, oom->process);
+		error = set_roomiest(diagnosis, e, d, oom->process);
 	if (error == 0)
-		error = set_parts(x, e, l, oom);
+		error = set_parts(diagnosis, e, l, oom);
 	e->copies_known = true;
 	if (error == 0)
-		error = set_copies(x, d->index, &e->copies.items, &e->copies.count);
-	return error < 0 ? error : evidence_time_device(x, e, d->index, oom);
+		error = set_copies(diagnosis, d->index, &e->copies.items, &e->copies.count);
+	return error < 0 ? error : evidence_time_device(diagnosis, e, d->index, oom);
 }
 
 /* What was live may be too high for lost frees, or too low for lost allocations, of which nobody knows more than how
  * many at most. */
-static uint64_t doubt_of(const struct diagnosis *x, unsigned kinds)
+static uint64_t doubt_of(const struct diagnosis *diagnosis, unsigned kinds)
 {
 	double doubt = 0;
-	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++) {
-		const struct model_process *p = model_process(x->selection->model, id);
-		const uint64_t lost = model_lost(x->selection->model, id);
+	for (unsigned id = 0; id < reader_processes(diagnosis->selection->reader); id++) {
+		const struct model_process *p = model_process(diagnosis->selection->model, id);
+		const uint64_t lost = model_lost(diagnosis->selection->model, id);
 		for (int kind = 0; lost && kind < MODEL_KINDS; kind++) {
 			const struct model_totals *t = &p->kind[kind];
 			if (kinds & 1u << kind && t->allocations)
-				doubt += model_doubt(x->selection->model, id, kind) +
+				doubt += model_doubt(diagnosis->selection->model, id, kind) +
 					 (double)lost * (double)t->allocated_bytes / (double)t->allocations;
 		}
 	}
 	return doubt < 0x1p62 ? (uint64_t)doubt : 1ull << 62;
 }
 
-static int set_devices(struct diagnosis *x)
+static int set_devices(struct diagnosis *diagnosis)
 {
-	unsigned count = model_devices(x->selection->model);
-	struct evidence_device *list = diagnosis_alloc(x, count * sizeof(*list));
+	unsigned count = model_devices(diagnosis->selection->model);
+	struct evidence_device *list = diagnosis_alloc(diagnosis, count * sizeof(*list));
 	if (!list)
 		return error_memory();
 	for (unsigned i = 0; i < count; i++) {
-		int e = set_device(x, &list[i], model_device(x->selection->model, i));
+		int e = set_device(diagnosis, &list[i], model_device(diagnosis->selection->model, i));
 		if (e < 0)
 			return e;
-		list[i].doubt = doubt_of(x, 1u << MODEL_DEVICE | 1u << MODEL_POOL);
+		list[i].doubt = doubt_of(diagnosis, 1u << MODEL_DEVICE | 1u << MODEL_POOL);
 	}
-	x->evidence.devices.items = list;
-	x->evidence.devices.count = count;
+	diagnosis->evidence.devices.items = list;
+	diagnosis->evidence.devices.count = count;
 	return 0;
 }
 
@@ -627,9 +641,10 @@ struct resident {
 /* Of what is neither live nor inherited no more than lies where blocks once were, or, where these addresses are not
  * known, than was freed: the rest was never recorded, or is no allocator's. Pages that processes of a family share
  * count once; where nobody looked whose they are, a child has none. */
-static uint64_t kept_of(const struct diagnosis *x, const struct process *p, const struct resident *r, uint64_t live)
+static uint64_t kept_of(const struct diagnosis *diagnosis, const struct process *p, const struct resident *r,
+			uint64_t live)
 {
-	const struct model_process *m = model_process(x->selection->model, p->id);
+	const struct model_process *m = model_process(diagnosis->selection->model, p->id);
 	const struct model_totals *heap = &m->kind[MODEL_HEAP];
 	const uint64_t freed =
 		m->footprint.known ? less(m->footprint.bytes, m->footprint.live) : less(heap->peak_bytes, live);
@@ -640,15 +655,15 @@ static uint64_t kept_of(const struct diagnosis *x, const struct process *p, cons
 }
 
 /* The most that was live in the last part of a process: what it frees as it ends nobody is going to use again. */
-static uint64_t live_lately(const struct diagnosis *x, const struct process *p, uint64_t ns)
+static uint64_t live_lately(const struct diagnosis *diagnosis, const struct process *p, uint64_t ns)
 {
-	const struct model_series *lines = model_process(x->selection->model, p->id)->timeline;
-	uint64_t most = 0, width = model_timeline_width_ns(x->selection->model);
+	const struct model_series *lines = model_process(diagnosis->selection->model, p->id)->timeline;
+	uint64_t most = 0, width = model_timeline_width_ns(diagnosis->selection->model);
 	uint64_t back = (ns > p->start_ns ? ns - p->start_ns : 0) / ENDING_PART;
 	for (uint64_t i = 0; i <= back / width + 1; i++) {
 		uint64_t at = i * width < back ? ns - i * width : ns - back;
-		uint64_t live = model_at(x->selection->model, &lines[MODEL_HEAP], at).high +
-				model_at(x->selection->model, &lines[MODEL_MAP], at).high;
+		uint64_t live = model_at(diagnosis->selection->model, &lines[MODEL_HEAP], at).high +
+				model_at(diagnosis->selection->model, &lines[MODEL_MAP], at).high;
 		most = live > most ? live : most;
 	}
 	return most;
@@ -656,15 +671,15 @@ static uint64_t live_lately(const struct diagnosis *x, const struct process *p, 
 
 /* What the allocators of the traced processes kept of what was resident when each was looked at last. Who keeps most of
  * it and was not forked, or NULL. */
-static const struct process *set_kept(struct diagnosis *x)
+static const struct process *set_kept(struct diagnosis *diagnosis)
 {
-	struct evidence_host *h = &x->evidence.host;
-	const struct samples *samples = host_memory_samples(x->system);
+	struct evidence_host *h = &diagnosis->evidence.host;
+	const struct samples *samples = host_memory_samples(diagnosis->system);
 	const struct process *keeper = NULL;
 	uint64_t sampled = 0, most = 0;
 	h->rss_anon = h->live = h->kept = 0;
-	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++) {
-		const struct process *p = reader_process(x->selection->reader, id);
+	for (unsigned id = 0; id < reader_processes(diagnosis->selection->reader); id++) {
+		const struct process *p = reader_process(diagnosis->selection->reader, id);
 		const struct sample_subject *s = samples_of_process(samples, p);
 		if (!s || !(s->known >> MT_PROCESS_rss_anon & 1) ||
 		    samples_process(samples, s, s->last[MT_PROCESS_rss_anon].ns) != p)
@@ -675,7 +690,7 @@ static const struct process *set_kept(struct diagnosis *x)
 		r.share = r.shared ? host_share(r.anon, s->last[MT_PROCESS_pss_anon].value,
 						s->last[MT_PROCESS_anonymous].value)
 				   : r.anon;
-		const uint64_t live = live_lately(x, p, r.ns), kept = kept_of(x, p, &r, live);
+		const uint64_t live = live_lately(diagnosis, p, r.ns), kept = kept_of(diagnosis, p, &r, live);
 		h->rss_anon += r.share;
 		h->live += lower(live, r.anon);
 		h->kept += kept;
@@ -694,10 +709,10 @@ static const struct process *set_kept(struct diagnosis *x)
 }
 
 /* Only of who has mapped files there it can be told that files are likely to be its own. */
-static bool uses_shm(const struct diagnosis *x)
+static bool uses_shm(const struct diagnosis *diagnosis)
 {
-	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++) {
-		const struct process *p = reader_process(x->selection->reader, id);
+	for (unsigned id = 0; id < reader_processes(diagnosis->selection->reader); id++) {
+		const struct process *p = reader_process(diagnosis->selection->reader, id);
 		for (unsigned i = 0; i < p->file_count; i++)
 			if (!strncmp(p->files[i].path, "/dev/shm/", 9))
 				return true;
@@ -705,11 +720,11 @@ static bool uses_shm(const struct diagnosis *x)
 	return false;
 }
 
-static int set_system(struct diagnosis *x)
+static int set_system(struct diagnosis *diagnosis)
 {
-	struct evidence_host *h = &x->evidence.host;
-	const struct host_facts *f = host_facts(x->system);
-	const struct host_ledger *l = host_ledger(x->system);
+	struct evidence_host *h = &diagnosis->evidence.host;
+	const struct host_facts *f = host_facts(diagnosis->system);
+	const struct host_ledger *l = host_ledger(diagnosis->system);
 	h->sampled = f->sampled;
 	h->memory = f->memory;
 	if (!f->sampled)
@@ -721,7 +736,7 @@ static int set_system(struct diagnosis *x)
 	h->swap_peak = f->swap_peak;
 	h->shm_total = f->shm_total;
 	h->shm_used = f->shm_peak;
-	h->shm_left = uses_shm(x) ? f->shm_left : EVIDENCE_UNKNOWN;
+	h->shm_left = uses_shm(diagnosis) ? f->shm_left : EVIDENCE_UNKNOWN;
 	h->rss_peak = f->traced_peak;
 	h->oom_kills = (unsigned)f->oom_kills;
 	h->limit_killed = f->cgroup_killed;
@@ -738,50 +753,51 @@ static int set_system(struct diagnosis *x)
 		h->anon = l->live + l->kept + l->other_processes;
 		h->file = l->page_cache + l->mapped_files;
 	}
-	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++) {
-		h->killed |= host_process(x->system, id)->oom_killed == HOST_KILLED;
-		h->maybe_killed |= host_process(x->system, id)->oom_killed == HOST_MAYBE_KILLED;
+	for (unsigned id = 0; id < reader_processes(diagnosis->selection->reader); id++) {
+		h->killed |= host_process(diagnosis->system, id)->oom_killed == HOST_KILLED;
+		h->maybe_killed |= host_process(diagnosis->system, id)->oom_killed == HOST_MAYBE_KILLED;
 	}
-	return evidence_replay_heap(x, set_kept(x));
+	return evidence_replay_heap(diagnosis, set_kept(diagnosis));
 }
 
-static void set_pile(struct diagnosis *x)
+static void set_pile(struct diagnosis *diagnosis)
 {
 	struct pile p;
-	if (!process_piles_find(&p, x->selection->reader, x->selection->model, timeline_samples(x->timeline)))
+	if (!process_piles_find(&p, diagnosis->selection->reader, diagnosis->selection->model,
+				timeline_samples(diagnosis->timeline)))
 		return;
-	uint32_t stack = p.node ? stacks_of(x->selection->stacks, p.forked, p.node, p.node2) : 0;
-	x->evidence.host.pile = (struct evidence_pile){ .site = stack ? diagnosis_call(x, stack) : NULL,
-							.name = p.one->name,
-							.pid = p.starter->pid,
-							.count = p.count,
-							.batches = p.batches,
-							.bytes = p.bytes };
+	uint32_t stack = p.node ? stacks_of(diagnosis->selection->stacks, p.forked, p.node, p.node2) : 0;
+	diagnosis->evidence.host.pile = (struct evidence_pile){ .site = stack ? diagnosis_call(diagnosis, stack) : NULL,
+								.name = p.one->name,
+								.pid = p.starter->pid,
+								.count = p.count,
+								.batches = p.batches,
+								.bytes = p.bytes };
 }
 
-static int set_host(struct diagnosis *x)
+static int set_host(struct diagnosis *diagnosis)
 {
-	struct evidence_host *h = &x->evidence.host;
-	h->live_peak = model_totals(x->selection->model, MODEL_HEAP).peak_bytes;
-	for (unsigned i = 0; i < model_failures(x->selection->model); i++)
-		h->failed_bytes = model_failure(x->selection->model, i)->largest_bytes > h->failed_bytes
-					  ? model_failure(x->selection->model, i)->largest_bytes
+	struct evidence_host *h = &diagnosis->evidence.host;
+	h->live_peak = model_totals(diagnosis->selection->model, MODEL_HEAP).peak_bytes;
+	for (unsigned i = 0; i < model_failures(diagnosis->selection->model); i++)
+		h->failed_bytes = model_failure(diagnosis->selection->model, i)->largest_bytes > h->failed_bytes
+					  ? model_failure(diagnosis->selection->model, i)->largest_bytes
 					  : h->failed_bytes;
-	int e = x->system ? set_system(x) : 0;
+	int e = diagnosis->system ? set_system(diagnosis) : 0;
 	if (e < 0)
 		return e;
-	evidence_ends(x);
-	set_pile(x);
-	h->doubt = doubt_of(x, (1u << MODEL_HOST_KINDS) - 1);
+	evidence_ends(diagnosis);
+	set_pile(diagnosis);
+	h->doubt = doubt_of(diagnosis, (1u << MODEL_HOST_KINDS) - 1);
 	h->copies_known = true;
-	e = set_copies(x, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);
-	return e < 0 ? e : evidence_time_host(x);
+	e = set_copies(diagnosis, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);
+	return e < 0 ? e : evidence_time_host(diagnosis);
 }
 
-int evidence_make(struct diagnosis *x)
+int evidence_make(struct diagnosis *diagnosis)
 {
-	x->evidence = evidence_none();
-	x->evidence.complete = x->complete;
-	int e = set_devices(x);
-	return e < 0 ? e : set_host(x);
+	diagnosis->evidence = evidence_none();
+	diagnosis->evidence.complete = diagnosis->complete;
+	int e = set_devices(diagnosis);
+	return e < 0 ? e : set_host(diagnosis);
 }

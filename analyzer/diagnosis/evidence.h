@@ -385,6 +385,6 @@ struct evidence_device evidence_device_none(void);
 struct diagnosis;
 
 /* Fills x->evidence by what x has of the trace. 0 or -MT_E*. */
-int evidence_make(struct diagnosis *x);
+int evidence_make(struct diagnosis *diagnosis);
 
 #endif

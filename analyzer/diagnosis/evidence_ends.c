@@ -16,10 +16,10 @@ static bool ended_badly(const struct process *p)
 	       (p->exit_kind == MT_EXIT_SIGNAL && p->exit_code != 9 && p->exit_code != 15);
 }
 
-static const char *how(struct diagnosis *x, const struct process *p)
+static const char *how(struct diagnosis *diagnosis, const struct process *p)
 {
 	char text[32];
-	return diagnosis_own_text(x, output_format("%s", exit_text(p, text, sizeof(text))));
+	return diagnosis_own_text(diagnosis, output_format("%s", exit_text(p, text, sizeof(text))));
 }
 
 /* ---- refused by the kernel ----------------------------------------------------------------------------------- */
@@ -41,20 +41,21 @@ static uint64_t used_or_none(uint64_t recorded)
 }
 
 /* The largest that a process died of. */
-static void set_refusal(struct diagnosis *x)
+static void set_refusal(struct diagnosis *diagnosis)
 {
-	struct evidence_refusal *r = &x->evidence.host.refusal;
-	for (unsigned i = 0; i < model_failures(x->selection->model); i++) {
-		const struct model_failure *f = model_failure(x->selection->model, i);
-		const struct process *p = reader_process(x->selection->reader, f->process);
-		if (!selection_has(x->selection, p) || !died_of(p, f) || f->last_bytes <= r->bytes)
+	struct evidence_refusal *r = &diagnosis->evidence.host.refusal;
+	for (unsigned i = 0; i < model_failures(diagnosis->selection->model); i++) {
+		const struct model_failure *f = model_failure(diagnosis->selection->model, i);
+		const struct process *p = reader_process(diagnosis->selection->reader, f->process);
+		if (!selection_has(diagnosis->selection, p) || !died_of(p, f) || f->last_bytes <= r->bytes)
 			continue;
 		*r = (struct evidence_refusal){
 			.pid = p->pid,
 			.name = p->name,
-			.ended = how(x, p),
+			.ended = how(diagnosis, p),
 			.bytes = f->last_bytes,
-			.site = diagnosis_site(x, stacks_of(x->selection->stacks, p, f->node, f->node2)),
+			.site = diagnosis_site(diagnosis,
+					       stacks_of(diagnosis->selection->stacks, p, f->node, f->node2)),
 			.address_limit = limit_or_none(p->address_limit),
 			.data_limit = limit_or_none(p->data_limit),
 			.address_used = used_or_none(p->address_used),
@@ -102,35 +103,38 @@ static void set_option(struct evidence_runtime *t, const struct process *p)
 }
 
 /* What its runtime had mapped, each call at its peak. */
-static uint64_t runtime_bytes(const struct diagnosis *x, const struct model_process *m)
+static uint64_t runtime_bytes(const struct diagnosis *diagnosis, const struct model_process *m)
 {
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < m->site_count; i++) {
 		const struct model_site *s = &m->sites[i];
 		if (s->kind == MODEL_MAP && s->peak_bytes &&
-		    managed_heaps_stack(x->selection,
-					stacks_of_site(x->selection->stacks, m->process, s->number, s->node, s->node2)))
+		    managed_heaps_stack(diagnosis->selection, stacks_of_site(diagnosis->selection->stacks, m->process,
+									     s->number, s->node, s->node2)))
 			bytes += s->peak_bytes;
 	}
 	return bytes;
 }
 
-static void set_runtime(struct diagnosis *x)
+static void set_runtime(struct diagnosis *diagnosis)
 {
-	struct evidence_runtime *t = &x->evidence.host.runtime;
-	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++) {
-		const struct model_process *m = model_process(x->selection->model, id);
+	struct evidence_runtime *t = &diagnosis->evidence.host.runtime;
+	for (unsigned id = 0; id < reader_processes(diagnosis->selection->reader); id++) {
+		const struct model_process *m = model_process(diagnosis->selection->model, id);
 		const struct process *p = m->process;
-		uint64_t bytes = selection_has(x->selection, p) && ended_badly(p) ? runtime_bytes(x, m) : 0;
+		uint64_t bytes =
+			selection_has(diagnosis->selection, p) && ended_badly(p) ? runtime_bytes(diagnosis, m) : 0;
 		if (bytes <= t->bytes)
 			continue;
-		*t = (struct evidence_runtime){ .pid = p->pid, .name = p->name, .ended = how(x, p), .bytes = bytes };
+		*t = (struct evidence_runtime){
+			.pid = p->pid, .name = p->name, .ended = how(diagnosis, p), .bytes = bytes
+		};
 		set_option(t, p);
 	}
 }
 
-void evidence_ends(struct diagnosis *x)
+void evidence_ends(struct diagnosis *diagnosis)
 {
-	set_refusal(x);
-	set_runtime(x);
+	set_refusal(diagnosis);
+	set_runtime(diagnosis);
 }

@@ -21,7 +21,7 @@
 
 /* Where growth is looked for. */
 struct place {
-	struct diagnosis *x;
+	struct diagnosis *diagnosis;
 	enum model_kind kind;
 	uint32_t device;  /* MODEL_NO_DEVICE: the host */
 	uint32_t process; /* only this one; UINT32_MAX = all */
@@ -29,22 +29,22 @@ struct place {
 
 /* ---- growth ------------------------------------------------------------------------------------------------ */
 
-static const char *site_of(struct diagnosis *x, const struct owner *o)
+static const char *site_of(struct diagnosis *diagnosis, const struct owner *o)
 {
-	return o->label         ? diagnosis_own_text(x, output_format("%s", o->label))
-	       : o->stack_count ? diagnosis_site(x, o->stacks->stack)
+	return o->label         ? diagnosis_own_text(diagnosis, output_format("%s", o->label))
+	       : o->stack_count ? diagnosis_site(diagnosis, o->stacks->stack)
 				: "?";
 }
 
 /* Steps that nobody marked may be turns of a loop that reads a data set or moves a model: they free nothing, and then
  * the program goes on to other things. */
-static bool only_loads(const struct diagnosis *x, const struct step_list *steps)
+static bool only_loads(const struct diagnosis *diagnosis, const struct step_list *steps)
 {
 	if (steps->source != LOOP_SITES || steps->thinned || !steps->count)
 		return false;
 	const uint64_t begin = steps->steps[0].begin_ns, end = steps->steps[steps->count - 1].end_ns;
 	const struct cohort_clock k =
-		cohorts_clock(timeline_cohorts(x->timeline), steps->process->id, MODEL_HEAP, MODEL_NO_DEVICE);
+		cohorts_clock(timeline_cohorts(diagnosis->timeline), steps->process->id, MODEL_HEAP, MODEL_NO_DEVICE);
 	double made = 0, kept = 0;
 	for (unsigned i = 0; i < k.count; i++)
 		if (k.begin_ns[i] >= begin && k.begin_ns[i] < end) {
@@ -64,13 +64,13 @@ static bool has_sure_steps(const struct step_list *steps)
 static bool is_arena(const struct place *p, const struct owner *o)
 {
 	return p->kind == MODEL_MAP && o->stack_count &&
-	       python_arenas_is(p->x->selection->stacks, o->stacks->stack, o->stacks->bytes, o->stacks->blocks);
+	       python_arenas_is(p->diagnosis->selection->stacks, o->stacks->stack, o->stacks->bytes, o->stacks->blocks);
 }
 
 static bool has_stack(const struct place *p, const struct owner *o, uint32_t whole)
 {
 	for (size_t i = 0; i < o->stack_count; i++)
-		if (stacks_merged(p->x->selection->stacks, o->stacks[i].stack) == whole)
+		if (stacks_merged(p->diagnosis->selection->stacks, o->stacks[i].stack) == whole)
 			return true;
 	return false;
 }
@@ -86,8 +86,8 @@ static double made_with(const struct copy_set *s, unsigned owner)
 
 static bool is_copy(const struct place *p, const struct owner *o, const struct owner_growth *t)
 {
-	for (size_t i = 0; i < p->x->copies.count; i++) {
-		const struct copy_set *s = &p->x->copies.sets[i];
+	for (size_t i = 0; i < p->diagnosis->copies.count; i++) {
+		const struct copy_set *s = &p->diagnosis->copies.sets[i];
 		for (unsigned k = 0; k < s->count; k++)
 			if (diagnosis_copies_on(s, p->device) && t->growth.bytes < ONE_COPY * made_with(s, k) &&
 			    has_stack(p, o, s->owners[k].largest))
@@ -107,7 +107,7 @@ static const char *memory_of(enum model_kind kind, bool arenas)
 /* Where it has a stack. */
 static enum category category_of(const struct place *p, const struct owner *o)
 {
-	return o->stack_count ? categories_of(p->x->selection->categories, o->stacks->stack, LIFETIME_UNKNOWN)
+	return o->stack_count ? categories_of(p->diagnosis->selection->categories, o->stacks->stack, LIFETIME_UNKNOWN)
 			      : CATEGORY_unknown;
 }
 
@@ -118,27 +118,28 @@ static unsigned keeping_stacks(const struct place *p, const struct owner *o, con
 	for (size_t i = 0; i < o->member_count && outlook_goes_on(t->outlook); i++)
 		count += o->members[i]->process == t->process &&
 			 (double)o->members[i]->live_bytes >= LEAST_OF_GROWTH * t->growth.bytes &&
-			 owner_growth_goes_on(p->x->timeline, p->x->selection, o->members[i]);
+			 owner_growth_goes_on(p->diagnosis->timeline, p->diagnosis->selection, o->members[i]);
 	return count;
 }
 
 static const char *extension_of(const struct place *p, const struct owner *o)
 {
-	return p->device == MODEL_NO_DEVICE && !o->label && o->stack_count ? diagnosis_extension(p->x, o->stacks->stack)
-									   : NULL;
+	return p->device == MODEL_NO_DEVICE && !o->label && o->stack_count
+		       ? diagnosis_extension(p->diagnosis, o->stacks->stack)
+		       : NULL;
 }
 
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct owner_growth *t)
 {
-	const struct process *whose = reader_process(p->x->selection->reader, t->process);
+	const struct process *whose = reader_process(p->diagnosis->selection->reader, t->process);
 	const bool arenas = is_arena(p, o);
 	return (struct evidence_growth){
-		.site = site_of(p->x, o),
+		.site = site_of(p->diagnosis, o),
 		.extension = extension_of(p, o),
 		.of = memory_of(p->kind, arenas),
 		.outside_pool = p->kind == MODEL_DEVICE,
 		.sites = 1,
-		.pid = reader_processes(p->x->selection->reader) > 1 ? whose->pid : 0,
+		.pid = reader_processes(p->diagnosis->selection->reader) > 1 ? whose->pid : 0,
 		.fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },
 		.bytes = t->all_bytes > 0 ? (uint64_t)t->all_bytes : 0,
 		.site_bytes = t->all_bytes > 0 ? (uint64_t)t->all_bytes : 0,
@@ -218,9 +219,9 @@ static int larger_growth(const void *a, const void *b)
 static void set_forecast(const struct place *p, struct evidence_growth *g, uint32_t process)
 {
 	struct growth all;
-	const struct step_list *list = timeline_step_list(p->x->timeline, process);
-	struct forecast f =
-		owner_growth_forecast_all(p->x->timeline, p->x->selection, process, p->kind, p->device, &all);
+	const struct step_list *list = timeline_step_list(p->diagnosis->timeline, process);
+	struct forecast f = owner_growth_forecast_all(p->diagnosis->timeline, p->diagnosis->selection, process, p->kind,
+						      p->device, &all);
 	if (!f.ever)
 		return;
 	const bool stepped = list->source != LOOP_NONE;
@@ -233,7 +234,7 @@ static void set_forecast(const struct place *p, struct evidence_growth *g, uint3
 
 static size_t collect(const struct place *p, struct found *list)
 {
-	const struct findings *f = &p->x->findings;
+	const struct findings *f = &p->diagnosis->findings;
 	const double least = OWNER_GROWTH_LEAST * (double)findings_bytes(f, p->kind, p->device);
 	size_t count = 0;
 	for (size_t i = 0; i < f->count && count < MOST_OWNERS; i++) {
@@ -278,7 +279,7 @@ static size_t group(const struct place *p, struct found *list, size_t count, str
 static int add_growth(const struct place *p, const struct evidence_growth **items, size_t *count)
 {
 	struct found list[MOST_OWNERS];
-	struct evidence_growth *room = diagnosis_alloc(p->x, (*count + MOST_OWNERS) * sizeof(*room));
+	struct evidence_growth *room = diagnosis_alloc(p->diagnosis, (*count + MOST_OWNERS) * sizeof(*room));
 	if (!room)
 		return error_memory();
 	if (*count)
@@ -292,13 +293,13 @@ static int add_growth(const struct place *p, const struct evidence_growth **item
 
 /* Of one process, or of the one with the most to tell: of a pool's blocks, which requests are made for, rather than of
  * the segments that hold them. */
-static const struct step_list *steps_on(const struct diagnosis *x, uint32_t device, uint32_t process,
+static const struct step_list *steps_on(const struct diagnosis *diagnosis, uint32_t device, uint32_t process,
 					const struct step_track **track)
 {
 	const struct step_list *best = NULL;
-	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++) {
+	for (unsigned id = 0; id < reader_processes(diagnosis->selection->reader); id++) {
 		const struct step_list *steps =
-			process == UINT32_MAX || process == id ? timeline_step_list(x->timeline, id) : NULL;
+			process == UINT32_MAX || process == id ? timeline_step_list(diagnosis->timeline, id) : NULL;
 		for (size_t k = 0; steps && k < steps->track_count; k++)
 			if (steps->tracks[k].device == device &&
 			    (device != MODEL_NO_DEVICE || steps->tracks[k].kind == MODEL_HEAP) &&
@@ -321,9 +322,9 @@ static const struct phase_track *track_of(const struct phase *p, enum model_kind
 	return NULL;
 }
 
-static bool has_marks(const struct diagnosis *x, uint32_t process)
+static bool has_marks(const struct diagnosis *diagnosis, uint32_t process)
 {
-	const struct phases *all = timeline_phases(x->timeline);
+	const struct phases *all = timeline_phases(diagnosis->timeline);
 	for (size_t i = 0; i < phases_count(all); i++)
 		if (phases_get(all, i)->process->id == process && phases_get(all, i)->source != PHASE_LINE)
 			return true;
@@ -331,9 +332,9 @@ static bool has_marks(const struct diagnosis *x, uint32_t process)
 }
 
 /* The innermost phase that was running then. */
-static const struct phase *phase_at(const struct diagnosis *x, uint32_t process, uint64_t ns, bool marks)
+static const struct phase *phase_at(const struct diagnosis *diagnosis, uint32_t process, uint64_t ns, bool marks)
 {
-	const struct phases *all = timeline_phases(x->timeline);
+	const struct phases *all = timeline_phases(diagnosis->timeline);
 	const struct phase *best = NULL;
 	for (size_t i = 0; i < phases_count(all); i++) {
 		const struct phase *p = phases_get(all, i);
@@ -344,18 +345,18 @@ static const struct phase *phase_at(const struct diagnosis *x, uint32_t process,
 	return best;
 }
 
-static unsigned steps_of_process(const struct diagnosis *x, uint32_t process)
+static unsigned steps_of_process(const struct diagnosis *diagnosis, uint32_t process)
 {
-	const struct step_list *list = timeline_step_list(x->timeline, process);
+	const struct step_list *list = timeline_step_list(diagnosis->timeline, process);
 	return list && list->source != LOOP_NONE ? (unsigned)list->total : 0;
 }
 
-static bool after_steps(const struct diagnosis *x, const struct phase *p)
+static bool after_steps(const struct diagnosis *diagnosis, const struct phase *p)
 {
-	const struct step_list *list = timeline_step_list(x->timeline, p->process->id);
+	const struct step_list *list = timeline_step_list(diagnosis->timeline, p->process->id);
 	size_t least = list && list->source == LOOP_SITES ? SURE_STEPS : LEAST_STEPS;
 	return list && list->source != LOOP_NONE && list->count > least && list->steps[least].begin_ns < p->begin_ns &&
-	       !only_loads(x, list);
+	       !only_loads(diagnosis, list);
 }
 
 /* Steps that began before that. */
@@ -374,10 +375,10 @@ static size_t steps_until(const struct step_list *list, uint64_t ns)
 
 /* A line that the loop's steps go through. How often it was entered doesn't tell: as long as nothing else of its
  * function shows, it is once. */
-static bool steps_run(const struct diagnosis *x, const struct phase *p)
+static bool steps_run(const struct diagnosis *diagnosis, const struct phase *p)
 {
-	const struct phases *all = timeline_phases(x->timeline);
-	const struct step_list *list = timeline_step_list(x->timeline, p->process->id);
+	const struct phases *all = timeline_phases(diagnosis->timeline);
+	const struct step_list *list = timeline_step_list(diagnosis->timeline, p->process->id);
 	size_t in = 0;
 	if (p->source != PHASE_LINE || !list || list->source == LOOP_NONE)
 		return false;
@@ -406,17 +407,19 @@ static bool is_aftermath(const struct phase *p, const struct model_oom *oom)
 	return oom && oom->outcome == OUTCOME_FATAL && oom->process == p->process->id && p->begin_ns >= oom->at.ns;
 }
 
-static int set_phases(struct diagnosis *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom)
+static int set_phases(struct diagnosis *diagnosis, struct evidence_device *e, uint32_t device,
+		      const struct model_oom *oom)
 {
-	const struct phases *all = timeline_phases(x->timeline);
-	struct evidence_phase *list = diagnosis_alloc(x, phases_count(all) * sizeof(*list));
+	const struct phases *all = timeline_phases(diagnosis->timeline);
+	struct evidence_phase *list = diagnosis_alloc(diagnosis, phases_count(all) * sizeof(*list));
 	if (!list)
 		return error_memory();
 	for (size_t i = 0; i < phases_count(all); i++) {
 		const struct phase *p = phases_get(all, i);
-		bool marks = has_marks(x, p->process->id);
-		const struct phase *failing =
-			oom && oom->process == p->process->id ? phase_at(x, oom->process, oom->at.ns, marks) : NULL;
+		bool marks = has_marks(diagnosis, p->process->id);
+		const struct phase *failing = oom && oom->process == p->process->id
+						      ? phase_at(diagnosis, oom->process, oom->at.ns, marks)
+						      : NULL;
 		const struct phase_track *t = track_of(p, MODEL_POOL, device);
 		t = t ? t : track_of(p, MODEL_DEVICE, device);
 		struct phase_freed f = { 0 };
@@ -434,9 +437,9 @@ static int set_phases(struct diagnosis *x, struct evidence_device *e, uint32_t d
 			.failing = p == failing,
 			.times = (unsigned)p->visits,
 			.line = p->source == PHASE_LINE,
-			.steps = steps_of_process(x, p->process->id),
-			.after_steps = after_steps(x, p),
-			.steps_run = steps_run(x, p),
+			.steps = steps_of_process(diagnosis, p->process->id),
+			.after_steps = after_steps(diagnosis, p),
+			.steps_run = steps_run(diagnosis, p),
 		};
 	}
 	e->phases.items = list;
@@ -457,27 +460,28 @@ static uint64_t highest_before(const struct step_list *steps, const struct step_
 
 /* What autograd's own code asks the heap for itself are nodes of the graph; a tensor that it makes is asked for further
  * in. Of those alive at the heap's end, which is that of the device's only where it failed there. */
-static bool is_graph_node(const struct diagnosis *x, const struct process *p, const struct model_site *s)
+static bool is_graph_node(const struct diagnosis *diagnosis, const struct process *p, const struct model_site *s)
 {
-	struct stack_walk w = { .next = stacks_of(x->selection->stacks, p, s->node, s->node2) };
-	for (int i = 0; i < GRAPH_NODE_FRAMES && stack_step(x->selection->stacks, &w); i++)
+	struct stack_walk w = { .next = stacks_of(diagnosis->selection->stacks, p, s->node, s->node2) };
+	for (int i = 0; i < GRAPH_NODE_FRAMES && stack_step(diagnosis->selection->stacks, &w); i++)
 		if (w.frame->name && strstr(w.frame->name, "autograd::VariableType::"))
 			return true;
 	return false;
 }
 
-static uint64_t graph_nodes(const struct diagnosis *x, uint32_t process)
+static uint64_t graph_nodes(const struct diagnosis *diagnosis, uint32_t process)
 {
-	const struct model_process *m = model_process(x->selection->model, process);
+	const struct model_process *m = model_process(diagnosis->selection->model, process);
 	uint64_t nodes = 0;
 	bool known = false;
 	for (uint32_t i = 0; i < m->site_count; i++) {
 		const struct model_site *s = &m->sites[i];
 		uint32_t blocks = 0;
-		if (s->kind != MODEL_HEAP || !cohorts_live(timeline_cohorts(x->timeline), process, s->number, &blocks))
+		if (s->kind != MODEL_HEAP ||
+		    !cohorts_live(timeline_cohorts(diagnosis->timeline), process, s->number, &blocks))
 			continue;
 		known = true;
-		nodes += is_graph_node(x, m->process, s) ? blocks : 0;
+		nodes += is_graph_node(diagnosis, m->process, s) ? blocks : 0;
 	}
 	return known ? nodes : EVIDENCE_UNKNOWN;
 }
@@ -513,27 +517,29 @@ static void set_step_needs(struct evidence_device *e, const struct step_list *p,
 	e->step_latest = (uint64_t)of[STEP_QUARTERS - 1];
 }
 
-uint64_t evidence_step_began(const struct diagnosis *x, uint32_t process, uint64_t ns)
+uint64_t evidence_step_began(const struct diagnosis *diagnosis, uint32_t process, uint64_t ns)
 {
-	const struct step_list *p = timeline_step_list(x->timeline, process);
+	const struct step_list *p = timeline_step_list(diagnosis->timeline, process);
 	const size_t begun = p && has_sure_steps(p) ? steps_until(p, ns) : 0;
 	return begun ? p->steps[begun - 1].begin_ns : 0;
 }
 
 /* For cohorts to tell how it went. */
-static bool was_long_enough(const struct diagnosis *x, uint32_t process, enum model_kind kind, uint32_t device)
+static bool was_long_enough(const struct diagnosis *diagnosis, uint32_t process, enum model_kind kind, uint32_t device)
 {
-	return cohorts_clock(timeline_cohorts(x->timeline), process, kind, device).count >= LEAST_COHORTS;
+	return cohorts_clock(timeline_cohorts(diagnosis->timeline), process, kind, device).count >= LEAST_COHORTS;
 }
 
-int evidence_time_device(struct diagnosis *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom)
+int evidence_time_device(struct diagnosis *diagnosis, struct evidence_device *e, uint32_t device,
+			 const struct model_oom *oom)
 {
 	const struct step_track *track = NULL;
 	uint32_t whose = oom ? oom->process : UINT32_MAX;
-	const struct step_list *list = steps_on(x, device, whose, &track);
-	struct place pool = { x, MODEL_POOL, device, whose }, memory = { x, MODEL_DEVICE, device, whose };
-	e->growth_known = list && (was_long_enough(x, list->process->id, MODEL_POOL, device) ||
-				   was_long_enough(x, list->process->id, MODEL_DEVICE, device));
+	const struct step_list *list = steps_on(diagnosis, device, whose, &track);
+	struct place pool = { diagnosis, MODEL_POOL, device, whose },
+		     memory = { diagnosis, MODEL_DEVICE, device, whose };
+	e->growth_known = list && (was_long_enough(diagnosis, list->process->id, MODEL_POOL, device) ||
+				   was_long_enough(diagnosis, list->process->id, MODEL_DEVICE, device));
 	if (list && list->source != LOOP_NONE) {
 		e->steps = (unsigned)list->total;
 		e->behind_steps = oom && oom->at.ns > list->steps[list->count - 1].end_ns;
@@ -547,26 +553,26 @@ int evidence_time_device(struct diagnosis *x, struct evidence_device *e, uint32_
 		error = add_growth(&memory, &e->growth.items, &e->growth.count);
 	for (size_t i = 0; i < e->growth.count && list && oom; i++)
 		if (evidence_is_leak(&e->growth.items[i])) {
-			e->graph_nodes = graph_nodes(x, list->process->id);
+			e->graph_nodes = graph_nodes(diagnosis, list->process->id);
 			break;
 		}
-	return error < 0 ? error : set_phases(x, e, device, oom);
+	return error < 0 ? error : set_phases(diagnosis, e, device, oom);
 }
 
-int evidence_time_host(struct diagnosis *x)
+int evidence_time_host(struct diagnosis *diagnosis)
 {
-	struct evidence_host *h = &x->evidence.host;
+	struct evidence_host *h = &diagnosis->evidence.host;
 	const struct step_list *list;
-	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++)
-		if ((list = timeline_step_list(x->timeline, id))) {
+	for (unsigned id = 0; id < reader_processes(diagnosis->selection->reader); id++)
+		if ((list = timeline_step_list(diagnosis->timeline, id))) {
 			h->lasted_s =
 				fmax(h->lasted_s, (double)less(list->process->end_ns, list->process->start_ns) / 1e9);
-			h->growth_known |= was_long_enough(x, id, MODEL_HEAP, MODEL_NO_DEVICE) ||
-					   was_long_enough(x, id, MODEL_MAP, MODEL_NO_DEVICE);
+			h->growth_known |= was_long_enough(diagnosis, id, MODEL_HEAP, MODEL_NO_DEVICE) ||
+					   was_long_enough(diagnosis, id, MODEL_MAP, MODEL_NO_DEVICE);
 		}
 	int e = 0;
 	for (int kind = 0; e == 0 && h->growth_known && kind < MODEL_HOST_KINDS; kind++)
-		e = add_growth(&(struct place){ x, kind, MODEL_NO_DEVICE, UINT32_MAX }, &h->growth.items,
+		e = add_growth(&(struct place){ diagnosis, kind, MODEL_NO_DEVICE, UINT32_MAX }, &h->growth.items,
 			       &h->growth.count);
 	return e;
 }

@@ -24,9 +24,9 @@ struct asked {
 	size_t count;
 };
 
-static bool is_affordable(const struct diagnosis *x, const struct process *p)
+static bool is_affordable(const struct diagnosis *diagnosis, const struct process *p)
 {
-	const struct model_totals *heap = &model_process(x->selection->model, p->id)->kind[MODEL_HEAP];
+	const struct model_totals *heap = &model_process(diagnosis->selection->model, p->id)->kind[MODEL_HEAP];
 	const double once =
 		CALL_SECONDS * (double)(heap->allocations + heap->frees) + BYTE_SECONDS * (double)heap->allocated_bytes;
 	return once * (MOST_OWN + TRIED) <= MOST_SECONDS;
@@ -82,7 +82,7 @@ static int ask(struct asked *q, const struct process *p)
 	return e;
 }
 
-static int replay(struct diagnosis *x, const struct process *p)
+static int replay(struct diagnosis *diagnosis, const struct process *p)
 {
 	struct asked asked = { .count = 0 };
 	struct heap_replay r = { .count = 0 };
@@ -93,9 +93,9 @@ static int replay(struct diagnosis *x, const struct process *p)
 				      .on_plan = output_progress,
 				      .on_progress = output_progress };
 	if (!e)
-		e = heap_replay_run(&r, x->selection->reader, host_memory_samples(x->system), p, &q);
+		e = heap_replay_run(&r, diagnosis->selection->reader, host_memory_samples(diagnosis->system), p, &q);
 	if (!e && r.trust != HEAP_TRUST_NOTHING)
-		judge(&x->evidence.host, &r, &asked);
+		judge(&diagnosis->evidence.host, &r, &asked);
 	output_progress_end();
 	heap_replay_fini(&r);
 	for (size_t i = 0; i < asked.count; i++)
@@ -103,9 +103,9 @@ static int replay(struct diagnosis *x, const struct process *p)
 	return e == -MT_EREPLAY || e == -MT_ERUN ? 0 : e;
 }
 
-int evidence_replay_heap(struct diagnosis *x, const struct process *keeper)
+int evidence_replay_heap(struct diagnosis *diagnosis, const struct process *keeper)
 {
-	if (!keeper || !verdicts_keeps_much(&x->evidence.host) || !is_affordable(x, keeper))
+	if (!keeper || !verdicts_keeps_much(&diagnosis->evidence.host) || !is_affordable(diagnosis, keeper))
 		return 0;
-	return replay(x, keeper);
+	return replay(diagnosis, keeper);
 }

@@ -7,6 +7,6 @@
 /* Fills x->evidence.host.heap with what settings of malloc would have done for that process. Starts a child for each,
  * which takes the memory that the heap had: only where allocators keep much, and where that is a matter of seconds and
  * of a part of what is free. 0 or -MT_E*; a heap that can't be replayed is no error. */
-int evidence_replay_heap(struct diagnosis *x, const struct process *keeper);
+int evidence_replay_heap(struct diagnosis *diagnosis, const struct process *keeper);
 
 #endif

@@ -86,22 +86,22 @@ static void judge(struct evidence_replay *r, const struct replay *replay, const 
 	r->known = any && exact;
 }
 
-int evidence_replay_device(struct diagnosis *x, struct evidence_device *e, const struct model_device *d,
+int evidence_replay_device(struct diagnosis *diagnosis, struct evidence_device *e, const struct model_device *d,
 			   const struct model_oom *oom)
 {
 	struct replay_case cases[EVIDENCE_SETTINGS + 1];
 	const struct replay_query q = { .cases = cases,
 					.case_count = make_cases(cases, e),
-					.only = oom ? reader_process(x->selection->reader, oom->process) : NULL,
+					.only = oom ? reader_process(diagnosis->selection->reader, oom->process) : NULL,
 					.failure_ns = oom ? oom->at.ns : 0,
-					.no_files = x->selection->options->no_debug_files,
+					.no_files = diagnosis->selection->options->no_debug_files,
 					.most_work = (uint64_t)MOST_WORK,
 					.on_progress = output_progress };
 	struct replay replay;
 	struct reader *r = NULL;
 	if (!is_worth_it(e))
 		return 0;
-	int error = reader_open_again(&r, x->selection->reader);
+	int error = reader_open_again(&r, diagnosis->selection->reader);
 	if (error < 0)
 		return error;
 	error = replay_run(&replay, r, &q);

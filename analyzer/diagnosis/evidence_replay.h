@@ -6,7 +6,7 @@
 
 /* Fills e->pool.replay. `oom` is the failure to explain, NULL where nothing failed. Costs passes over the trace, so
  * only where a setting could matter: the pool has much unused. */
-int evidence_replay_device(struct diagnosis *x, struct evidence_device *e, const struct model_device *d,
+int evidence_replay_device(struct diagnosis *diagnosis, struct evidence_device *e, const struct model_device *d,
 			   const struct model_oom *oom);
 
 #endif

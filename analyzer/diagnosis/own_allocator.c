@@ -31,15 +31,15 @@ struct found {
 	bool nameless;
 };
 
-static bool find_mapper(const struct selection *v, const struct process *p, const struct model_site *s,
+static bool find_mapper(const struct selection *sel, const struct process *p, const struct model_site *s,
 			struct found *out)
 {
-	uint32_t stack = stacks_of_site(v->stacks, p, s->number, s->node, s->node2);
+	uint32_t stack = stacks_of_site(sel->stacks, p, s->number, s->node, s->node2);
 	unsigned native = 0;
 	*out = (struct found){ 0 };
-	if (managed_heaps_stack(v, stack) || python_arenas_is(v->stacks, stack, s->peak_bytes, s->peak_blocks))
+	if (managed_heaps_stack(sel, stack) || python_arenas_is(sel->stacks, stack, s->peak_bytes, s->peak_blocks))
 		return false;
-	for (struct stack_walk w = { .next = stack }; native < INNERMOST && !out->frame && stack_step(v->stacks, &w);
+	for (struct stack_walk w = { .next = stack }; native < INNERMOST && !out->frame && stack_step(sel->stacks, &w);
 	     native++) {
 		const struct frame *f = w.frame;
 		if (f->language && !strcmp(f->language, "python"))
@@ -51,7 +51,7 @@ static bool find_mapper(const struct selection *v, const struct process *p, cons
 	return out->frame || out->nameless;
 }
 
-struct own_allocator own_allocator_find(const struct selection *v, const struct model_process *m)
+struct own_allocator own_allocator_find(const struct selection *sel, const struct model_process *m)
 {
 	struct own_allocator own = { 0 };
 	uint64_t most = 0, nameless = 0, nameless_blocks = 0;
@@ -61,7 +61,7 @@ struct own_allocator own_allocator_find(const struct selection *v, const struct 
 	for (uint32_t i = 0; i < m->site_count; i++) {
 		const struct model_site *s = &m->sites[i];
 		struct found f;
-		if (s->kind != MODEL_MAP || !s->peak_bytes || !find_mapper(v, m->process, s, &f))
+		if (s->kind != MODEL_MAP || !s->peak_bytes || !find_mapper(sel, m->process, s, &f))
 			continue;
 		own.bytes += f.frame ? s->peak_bytes : 0;
 		nameless += f.frame ? 0 : s->peak_bytes;

@@ -14,6 +14,6 @@ struct own_allocator {
 	const struct frame *frame; /* the function of it that maps most; NULL = it has no name. Borrowed */
 };
 
-struct own_allocator own_allocator_find(const struct selection *v, const struct model_process *m);
+struct own_allocator own_allocator_find(const struct selection *sel, const struct model_process *m);
 
 #endif

@@ -50,13 +50,13 @@ static json_t *end_of(const struct shares *s, enum model_layer layer)
 
 static void put_categories(json_t *o, const struct reduction *r, const struct model_device *d)
 {
-	const struct diagnosis *x = r->analysis.diagnosis;
+	const struct diagnosis *diagnosis = r->analysis.diagnosis;
 	json_t *names = json_array(), *bytes = json_array();
-	for (unsigned i = 0; i < x->space_count; i++)
-		for (int c = 0; x->spaces[i].device == d->index && c < CATEGORIES; c++)
-			if (x->spaces[i].category[c]) {
+	for (unsigned i = 0; i < diagnosis->space_count; i++)
+		for (int c = 0; diagnosis->spaces[i].device == d->index && c < CATEGORIES; c++)
+			if (diagnosis->spaces[i].category[c]) {
 				json_array_append_new(names, json_string(category_name(c)));
-				json_array_append_new(bytes, json_bytes(x->spaces[i].category[c]));
+				json_array_append_new(bytes, json_bytes(diagnosis->spaces[i].category[c]));
 			}
 	json_object_set_new(o, "categories", names);
 	json_object_set_new(o, "category_bytes", bytes);
@@ -103,12 +103,12 @@ static void put_oom(struct reduction *r, const struct model_oom *oom)
 	static const char *const outcomes[] = {
 		[OUTCOME_UNKNOWN] = "unknown", [OUTCOME_CAUGHT] = "caught", [OUTCOME_FATAL] = "fatal"
 	};
-	const struct selection *v = r->selection;
-	uint32_t stack = stacks_of(v->stacks, reader_process(v->reader, oom->process), oom->node, oom->node2);
+	const struct selection *sel = r->selection;
+	uint32_t stack = stacks_of(sel->stacks, reader_process(sel->reader, oom->process), oom->node, oom->node2);
 	const struct stack_name *name = stack ? stack_names_find(r->names, stack) : NULL;
 	json_t *o = json_object();
 	json_object_set_new(o, "rank", json_rank(r->ranks.items[r->ranks.of[oom->process]].rank));
-	json_object_set_new(o, "device", json_text(model_device(v->model, oom->device)->name));
+	json_object_set_new(o, "device", json_text(model_device(sel->model, oom->device)->name));
 	json_object_set_new(o, "at_ns", reduce_wall(r, oom->at.ns));
 	json_object_set_new(o, "source", json_string(oom->pool ? "pool" : "driver"));
 	json_object_set_new(o, "requested", json_bytes(oom->requested_bytes));

@@ -43,25 +43,25 @@ static int by_rank(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-int ranks_find(struct reduce_ranks *r, const struct selection *v)
+int ranks_find(struct reduce_ranks *r, const struct selection *sel)
 {
-	unsigned n = reader_processes(v->reader);
+	unsigned n = reader_processes(sel->reader);
 	*r = (struct reduce_ranks){ .items = calloc(n + 1ul, sizeof(*r->items)),
 				    .of = calloc(n + 1ul, sizeof(*r->of)) };
 	if (!r->items || !r->of)
 		return error_memory();
 	for (unsigned id = 0; id < n; id++)
-		rank_find(r, reader_process(v->reader, id)->rank);
+		rank_find(r, reader_process(sel->reader, id)->rank);
 	qsort(r->items, r->count, sizeof(*r->items), by_rank);
 	for (unsigned id = 0; id < n; id++) {
-		const struct process *p = reader_process(v->reader, id);
+		const struct process *p = reader_process(sel->reader, id);
 		struct reduce_rank *k = &r->items[r->of[id] = (unsigned)rank_find(r, p->rank)];
 		if (!k->items && !(k->items = calloc(n, sizeof(const struct process *))))
 			return error_memory();
 		k->items[k->count++] = p;
 	}
 	for (size_t i = 0; i < r->count; i++) {
-		pick_main(&r->items[i], v->model);
+		pick_main(&r->items[i], sel->model);
 		r->items[i].launcher = r->items[i].rank == PROCESS_NO_RANK && r->count > 1;
 	}
 	return 0;

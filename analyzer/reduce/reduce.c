@@ -29,29 +29,29 @@ static void set_bounds(struct reduction *r, unsigned part)
 	};
 }
 
-static uint64_t count_events(const struct selection *v)
+static uint64_t count_events(const struct selection *sel)
 {
 	uint64_t n = 0;
-	for (unsigned id = 0; id < reader_processes(v->reader); id++)
-		n += model_process(v->model, id)->events;
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++)
+		n += model_process(sel->model, id)->events;
 	return n;
 }
 
 static void put_head(struct reduction *r)
 {
-	const struct selection *v = r->selection;
-	const struct process *first = reader_processes(v->reader) ? reader_process(v->reader, 0) : NULL;
+	const struct selection *sel = r->selection;
+	const struct process *first = reader_processes(sel->reader) ? reader_process(sel->reader, 0) : NULL;
 	const char *host = first ? first->host->name : "";
 	char id[160];
-	snprintf(id, sizeof(id), "%.100s-%016" PRIx64 "-%" PRIu32, host, reader_origin_real_ns(v->reader),
+	snprintf(id, sizeof(id), "%.100s-%016" PRIx64 "-%" PRIu32, host, reader_origin_real_ns(sel->reader),
 		 first ? first->pid : 0);
 	json_t *o = json_object();
 	json_object_set_new(o, "version", json_integer(REDUCE_VERSION));
 	json_object_set_new(o, "memtrace", json_string(MEMTRACE_VERSION));
-	json_object_set_new(o, "trace", rows_text(base_name(options_shown(v->options, 0)), 200));
+	json_object_set_new(o, "trace", rows_text(base_name(options_shown(sel->options, 0)), 200));
 	json_object_set_new(o, "id", json_text(id));
-	json_object_set_new(o, "processes", json_integer(reader_processes(v->reader)));
-	json_object_set_new(o, "events", json_bytes(count_events(v)));
+	json_object_set_new(o, "processes", json_integer(reader_processes(sel->reader)));
+	json_object_set_new(o, "events", json_bytes(count_events(sel)));
 	json_object_set_new(o, "bounds", json_integer(r->part));
 	rows_put(&r->rows, TABLE_reduction, o);
 }
@@ -86,20 +86,20 @@ static int write_within(struct reduction *r)
 			 "%zu ranks don't fit into a reduction", r->ranks.count);
 }
 
-int reduce(struct reduced *out, struct selection *v)
+int reduce(struct reduced *out, struct selection *sel)
 {
-	struct reduction r = { .selection = v };
-	int e = analysis_run(&r.analysis, v, ANALYSIS_TIMELINE | ANALYSIS_HOST | ANALYSIS_DIAGNOSIS, NULL, NULL);
+	struct reduction r = { .selection = sel };
+	int e = analysis_run(&r.analysis, sel, ANALYSIS_TIMELINE | ANALYSIS_HOST | ANALYSIS_DIAGNOSIS, NULL, NULL);
 	if (e == 0)
-		e = ranks_find(&r.ranks, v);
-	if (e == 0 && !(r.names = stack_names_new(v->stacks)))
+		e = ranks_find(&r.ranks, sel);
+	if (e == 0 && !(r.names = stack_names_new(sel->stacks)))
 		e = error_memory();
 	if (e == 0)
 		e = sites_collect(&r);
 	if (e == 0)
 		e = write_within(&r);
 	if (e == 0)
-		*out = (struct reduced){ r.rows.out, r.rows.count, r.ranks.count, 0, count_events(v) };
+		*out = (struct reduced){ r.rows.out, r.rows.count, r.ranks.count, 0, count_events(sel) };
 	for (size_t i = 0; e == 0 && i < r.ranks.count; i++)
 		out->sites += sites_count(r.sites, i);
 	sites_free(r.sites);

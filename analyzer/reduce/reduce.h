@@ -25,7 +25,7 @@ struct reduced {
 };
 
 /* 0 or -MT_E*; then there is nothing to free. */
-int reduce(struct reduced *out, struct selection *v);
+int reduce(struct reduced *out, struct selection *sel);
 
 /* Prints the tables and their columns as JSON. 0 or -MT_E*. */
 int reduce_print_columns(void);

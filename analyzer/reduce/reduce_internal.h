@@ -51,7 +51,7 @@ struct reduce_ranks {
 	unsigned *of; /* by id of a process: index of its rank */
 };
 
-int ranks_find(struct reduce_ranks *r, const struct selection *v);
+int ranks_find(struct reduce_ranks *r, const struct selection *sel);
 void ranks_fini(struct reduce_ranks *r);
 
 /* ---- stack_names.c: stacks by hash ------------------------------------------------------------------------------- */

@@ -200,9 +200,9 @@ static void put_steps(json_t *o, const struct reduction *r, const struct reduce_
 /* The only rank that uses the device, or the one whose request failed. Ranks' index; -1: several. */
 static int rank_of_device(const struct reduction *r, const struct evidence_device *d)
 {
-	const struct diagnosis *x = r->analysis.diagnosis;
+	const struct diagnosis *diagnosis = r->analysis.diagnosis;
 	const struct model_device *device =
-		model_device(r->selection->model, (uint32_t)(d - x->evidence.devices.items));
+		model_device(r->selection->model, (uint32_t)(d - diagnosis->evidence.devices.items));
 	const struct model_oom *failure = diagnosis_failure(device);
 	int found = failure ? (int)r->ranks.of[failure->process] : -1;
 	for (unsigned i = 0; !failure && i < device->share_count; i++) {

@@ -74,16 +74,16 @@ static struct entry *entry_of(struct reduce_sites *s, size_t rank, enum model_ki
 
 static int collect_process(struct reduction *r, struct reduce_sites *s, const struct model_process *mp)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	for (uint32_t i = 0; i < mp->site_count; i++) {
 		const struct model_site *site = &mp->sites[i];
 		if (!site->peak_bytes && !site->live_bytes)
 			continue;
-		uint32_t stack = stacks_of_site(v->stacks, mp->process, site->number, site->node, site->node2);
+		uint32_t stack = stacks_of_site(sel->stacks, mp->process, site->number, site->node, site->node2);
 		struct entry *e = entry_of(s, r->ranks.of[mp->process->id], site->kind, site->device, stack);
 		if (!e)
 			return error_memory();
-		double weight = owners_weight(v->reader, site);
+		double weight = owners_weight(sel->reader, site);
 		e->peak += weight * (double)site->peak_bytes;
 		e->peak_blocks += weight * site->peak_blocks;
 		e->end += weight * (double)site->live_bytes;
@@ -253,22 +253,23 @@ static uint32_t *stacks_wanted(const struct reduce_sites *s, size_t *count)
 /* Their modules are read one after the other, which costs far less than frame by frame. */
 static void look_ahead(struct reduction *r, const struct reduce_sites *s)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	size_t count;
 	uint32_t *wanted = stacks_wanted(s, &count);
-	for (unsigned id = 0; wanted && id < reader_processes(v->reader); id++) {
-		const struct model_process *mp = model_process(v->model, id);
+	for (unsigned id = 0; wanted && id < reader_processes(sel->reader); id++) {
+		const struct model_process *mp = model_process(sel->model, id);
 		for (uint32_t i = 0; i < mp->site_count; i++) {
 			const struct model_site *site = &mp->sites[i];
-			uint32_t stack = stacks_of_site(v->stacks, mp->process, site->number, site->node, site->node2);
+			uint32_t stack =
+				stacks_of_site(sel->stacks, mp->process, site->number, site->node, site->node2);
 			if (!bsearch(&stack, wanted, count, sizeof(*wanted), by_number))
 				continue;
-			stacks_prepare(v->stacks, mp->process, site->node);
-			stacks_prepare(v->stacks, mp->process, site->node2);
+			stacks_prepare(sel->stacks, mp->process, site->node);
+			stacks_prepare(sel->stacks, mp->process, site->node2);
 		}
 	}
 	free(wanted);
-	stacks_look_ahead(v->stacks, NULL);
+	stacks_look_ahead(sel->stacks, NULL);
 }
 
 static int name_all(struct reduction *r, struct reduce_sites *s)
@@ -303,11 +304,11 @@ static void mark_growing(struct reduce_sites *s)
 
 int sites_collect(struct reduction *r)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	struct reduce_sites *s = r->sites = calloc(1, sizeof(*s));
 	int e = s && (s->counts = calloc(r->ranks.count + 1, sizeof(*s->counts))) ? 0 : error_memory();
-	for (unsigned id = 0; e == 0 && id < reader_processes(v->reader); id++)
-		e = collect_process(r, s, model_process(v->model, id));
+	for (unsigned id = 0; e == 0 && id < reader_processes(sel->reader); id++)
+		e = collect_process(r, s, model_process(sel->model, id));
 	if (e == 0)
 		e = collect_failures(r, s);
 	if (e < 0)
@@ -361,14 +362,14 @@ static void put_growth(json_t *o, const struct site_grows *g)
 
 static void put_entry(struct reduction *r, const struct entry *e)
 {
-	const struct selection *v = r->selection;
-	const struct model_device *d = e->device == MODEL_NO_DEVICE ? NULL : model_device(v->model, e->device);
+	const struct selection *sel = r->selection;
+	const struct model_device *d = e->device == MODEL_NO_DEVICE ? NULL : model_device(sel->model, e->device);
 	json_t *o = json_object();
 	json_object_set_new(o, "rank", json_rank(r->ranks.items[e->rank].rank));
 	json_object_set_new(o, "kind", json_string(kind_name(e->kind)));
 	json_object_set_new(o, "device", d ? json_text(d->name) : json_null());
 	if (e->stack != UINT32_MAX) {
-		enum category c = categories_of(v->categories, e->stack, LIFETIME_UNKNOWN);
+		enum category c = categories_of(sel->categories, e->stack, LIFETIME_UNKNOWN);
 		stack_names_mark(r->names, e->stack);
 		json_object_set_new(o, "stack", json_string(e->hash));
 		json_object_set_new(o, "category", json_string(category_name(c)));

@@ -12,10 +12,10 @@ static uint64_t distance(uint64_t a, uint64_t b)
 }
 
 /* Lowest and highest live bytes in the stretch that holds the moment. */
-static struct model_bucket live_at(const struct selection *v, const struct process *p, enum model_kind kind,
+static struct model_bucket live_at(const struct selection *sel, const struct process *p, enum model_kind kind,
 				   uint64_t ns)
 {
-	return model_at(v->model, &model_process(v->model, p->id)->timeline[kind], ns);
+	return model_at(sel->model, &model_process(sel->model, p->id)->timeline[kind], ns);
 }
 
 /* How far what was live in the sample may be from what is live at the moment. */
@@ -63,23 +63,24 @@ static int note_sample(void *arg, const struct sample *x)
 	return 0;
 }
 
-bool reclaimed_host(const struct selection *v, const struct process *p, struct reclaimed_span span,
+bool reclaimed_host(const struct selection *sel, const struct process *p, struct reclaimed_span span,
 		    struct reclaimed *out)
 {
-	const struct sample_subject *subject = v->samples ? samples_of_process(v->samples, p) : NULL;
+	const struct sample_subject *subject = sel->samples ? samples_of_process(sel->samples, p) : NULL;
 	bool last = span.end_ns == UINT64_MAX;
 	if (!subject || !(subject->known & 1ull << MT_PROCESS_rss_anon))
 		return false;
 	span.end_ns = last ? subject->last_ns : span.end_ns;
-	span.end_bytes = last ? live_at(v, p, MODEL_HEAP, span.end_ns).last : span.end_bytes;
+	span.end_bytes = last ? live_at(sel, p, MODEL_HEAP, span.end_ns).last : span.end_bytes;
 	if (span.end_ns <= span.peak_ns || span.peak_bytes < span.end_bytes + RECLAIMED_LEAST_BYTES)
 		return false;
-	struct look k = { .selection = v, .process = p, .subject = subject, .span = span };
+	struct look k = { .selection = sel, .process = p, .subject = subject, .span = span };
 	uint64_t from = span.peak_ns > NEAR_NS ? span.peak_ns - NEAR_NS : 0;
-	if (samples_each(v->samples, from, span.end_ns + NEAR_NS, note_sample, &k) < 0 || !k.peak.known ||
+	if (samples_each(sel->samples, from, span.end_ns + NEAR_NS, note_sample, &k) < 0 || !k.peak.known ||
 	    !k.end.known || k.end.ns <= k.peak.ns)
 		return false;
-	struct model_bucket maps = live_at(v, p, MODEL_MAP, k.peak.ns), maps_end = live_at(v, p, MODEL_MAP, k.end.ns);
+	struct model_bucket maps = live_at(sel, p, MODEL_MAP, k.peak.ns),
+			    maps_end = live_at(sel, p, MODEL_MAP, k.end.ns);
 	*out = (struct reclaimed){ .bytes = span.peak_bytes - span.end_bytes,
 				   .to_kernel = (int64_t)(k.peak.anon - k.end.anon),
 				   .peak_sample_ns = k.peak.ns,
@@ -93,8 +94,8 @@ bool reclaimed_host(const struct selection *v, const struct process *p, struct r
 	return true;
 }
 
-bool reclaimed_process(const struct selection *v, const struct process *p, struct reclaimed *out)
+bool reclaimed_process(const struct selection *sel, const struct process *p, struct reclaimed *out)
 {
-	const struct model_totals *heap = &model_process(v->model, p->id)->kind[MODEL_HEAP];
-	return reclaimed_host(v, p, (struct reclaimed_span){ heap->peak_ns, heap->peak_bytes, UINT64_MAX, 0 }, out);
+	const struct model_totals *heap = &model_process(sel->model, p->id)->kind[MODEL_HEAP];
+	return reclaimed_host(sel, p, (struct reclaimed_span){ heap->peak_ns, heap->peak_bytes, UINT64_MAX, 0 }, out);
 }

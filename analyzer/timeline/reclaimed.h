@@ -27,10 +27,10 @@ struct reclaimed {
 };
 
 /* False: too little was freed, or no samples are there to tell from. */
-bool reclaimed_host(const struct selection *v, const struct process *p, struct reclaimed_span span,
+bool reclaimed_host(const struct selection *sel, const struct process *p, struct reclaimed_span span,
 		    struct reclaimed *out);
 
 /* Over the whole life of a process, from its heap's peak on. */
-bool reclaimed_process(const struct selection *v, const struct process *p, struct reclaimed *out);
+bool reclaimed_process(const struct selection *sel, const struct process *p, struct reclaimed *out);
 
 #endif

@@ -193,9 +193,9 @@ static void choose(struct all_sample_series *c)
 
 static int read_samples(struct all_sample_series *c)
 {
-	const struct selection *v = c->selection;
-	unsigned subjects = samples_subjects(c->samples), hosts = reader_hosts(v->reader);
-	c->count = hosts * HOST_SERIES + reader_processes(v->reader) * PROCESS_SERIES;
+	const struct selection *sel = c->selection;
+	unsigned subjects = samples_subjects(c->samples), hosts = reader_hosts(sel->reader);
+	c->count = hosts * HOST_SERIES + reader_processes(sel->reader) * PROCESS_SERIES;
 	c->list = calloc(c->count + 1, sizeof(*c->list));
 	c->shown = calloc(c->count + 1, sizeof(struct sample_series *));
 	c->rss = calloc(subjects + 1ul, sizeof(*c->rss));
@@ -208,23 +208,23 @@ static int read_samples(struct all_sample_series *c)
 	name_all(c);
 	if (!c->width_ns)
 		return 0;
-	uint64_t end = model_end_ns(v->model);
-	c->buckets = end >= v->from_ns ? (uint32_t)((end - v->from_ns) / c->width_ns) + 1 : 0;
+	uint64_t end = model_end_ns(sel->model);
+	c->buckets = end >= sel->from_ns ? (uint32_t)((end - sel->from_ns) / c->width_ns) + 1 : 0;
 	int e = samples_each(c->samples, 0, end, add_sample, c);
 	if (!e)
 		choose(c);
 	return e ? e : c->error;
 }
 
-int sample_series_open(struct all_sample_series **out, const struct selection *v)
+int sample_series_open(struct all_sample_series **out, const struct selection *sel)
 {
 	struct all_sample_series *c = calloc(1, sizeof(*c));
 	*out = NULL;
 	if (!c)
 		return error_memory();
-	c->selection = v;
-	c->width_ns = model_timeline_width_ns(v->model);
-	int e = samples_open(&c->samples, v->reader);
+	c->selection = sel;
+	c->width_ns = model_timeline_width_ns(sel->model);
+	int e = samples_open(&c->samples, sel->reader);
 	if (!e)
 		e = read_samples(c);
 	if (e)

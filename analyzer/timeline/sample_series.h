@@ -21,7 +21,7 @@ struct sample_series {
 struct all_sample_series; /* those of one selection */
 
 /* After selection_run(). */
-int sample_series_open(struct all_sample_series **out, const struct selection *v);
+int sample_series_open(struct all_sample_series **out, const struct selection *sel);
 void sample_series_close(struct all_sample_series *c); /* NULL is fine */
 
 unsigned sample_series_count(const struct all_sample_series *c);

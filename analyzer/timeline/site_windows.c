@@ -181,13 +181,13 @@ static void plan_layouts(struct site_windows *w)
 	qsort(w->plan, w->plan_count, sizeof(*w->plan), by_plan);
 }
 
-struct site_windows *site_windows_new(const struct selection *v)
+struct site_windows *site_windows_new(const struct selection *sel)
 {
 	struct site_windows *w = calloc(1, sizeof(*w));
 	if (!w)
 		return NULL;
-	w->selection = v;
-	w->processes = reader_processes(v->reader);
+	w->selection = sel;
+	w->processes = reader_processes(sel->reader);
 	w->states = calloc(w->processes + 1ul, sizeof(*w->states));
 	set_times(w);
 	if (!w->states || !set_ends(w)) {

@@ -51,7 +51,7 @@ struct window_site {
 };
 
 /* NULL when there is no memory. Both must outlive the result. */
-struct site_windows *site_windows_new(const struct selection *v);
+struct site_windows *site_windows_new(const struct selection *sel);
 void site_windows_watch(struct site_windows *w, struct timeline *timeline);
 /* 0 or -MT_EMEMORY, also if the pass ran out of memory. */
 int site_windows_finish(struct site_windows *w);

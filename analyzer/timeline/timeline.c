@@ -154,23 +154,23 @@ void timeline_finish(struct timeline *timeline)
 	phases_finish(timeline->phases);
 }
 
-static struct model_query query_of(const struct selection *v)
+static struct model_query query_of(const struct selection *sel)
 {
 	struct model_query q = MODEL_QUERY_ALL;
-	if (v->model)
-		q.until_ns = v->until_ns;
-	q.split = selection_split(v);
+	if (sel->model)
+		q.until_ns = sel->until_ns;
+	q.split = selection_split(sel);
 	q.changes_only = true;
 	q.on_progress = output_progress;
 	return q;
 }
 
 /* The second pass, with the readers' processes and the sites' numbers of the first. */
-static int run_again(struct timeline *timeline, const struct selection *v, const struct reader *reader,
+static int run_again(struct timeline *timeline, const struct selection *sel, const struct reader *reader,
 		     const struct model *first)
 {
 	struct model *m;
-	struct model_query q = query_of(v);
+	struct model_query q = query_of(sel);
 	attach_second(timeline, &q, false);
 	q.numbers = first;
 	/* each process's decoded block was among what the model has kept; another thread's arena would not find it */
@@ -203,26 +203,26 @@ void timeline_doubt(struct timeline *timeline, const struct model *m)
 	steps_doubt(timeline->steps, m);
 }
 
-int timeline_run(struct timeline *timeline, const struct selection *v)
+int timeline_run(struct timeline *timeline, const struct selection *sel)
 {
-	return run_again(timeline, v, v->reader, v->model);
+	return run_again(timeline, sel, sel->reader, sel->model);
 }
 
-int timeline_make(struct timeline **out, const struct selection *v)
+int timeline_make(struct timeline **out, const struct selection *sel)
 {
-	struct model_query q = query_of(v);
+	struct model_query q = query_of(sel);
 	struct timeline *timeline = timeline_new();
 	struct model *first = NULL;
 	*out = NULL;
 	if (!timeline)
 		return error_memory();
 	timeline_attach(timeline, &q);
-	int e = reader_open_again(&timeline->first, v->reader);
+	int e = reader_open_again(&timeline->first, sel->reader);
 	if (e == 0)
 		e = model_run(&first, timeline->first, &q);
 	output_progress_end();
 	if (e == 0)
-		e = run_again(timeline, v, timeline->first, first);
+		e = run_again(timeline, sel, timeline->first, first);
 	model_free(first);
 	if (e < 0) {
 		timeline_free(timeline);
@@ -264,14 +264,14 @@ static uint64_t highest(const struct step_list *steps)
 	return most;
 }
 
-const struct step_list *timeline_main(const struct timeline *timeline, const struct selection *v)
+const struct step_list *timeline_main(const struct timeline *timeline, const struct selection *sel)
 {
 	const struct step_list *best = NULL;
 	uint64_t most = 0;
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
 		const struct step_list *steps = timeline_step_list(timeline, id);
 		if (!steps || steps->source == LOOP_NONE || !steps->count ||
-		    !selection_has(v, reader_process(v->reader, id)))
+		    !selection_has(sel, reader_process(sel->reader, id)))
 			continue;
 		uint64_t high = highest(steps);
 		if (best && (steps->source > best->source || (steps->source == best->source && high <= most)))
@@ -344,10 +344,10 @@ double timeline_mean_period(const struct step_list *steps)
 	       (double)steps->total;
 }
 
-int timeline_step_time(const struct timeline *timeline, const struct selection *v, uint64_t number, const char *text,
+int timeline_step_time(const struct timeline *timeline, const struct selection *sel, uint64_t number, const char *text,
 		       uint64_t *begin, uint64_t *end)
 {
-	const struct step_list *steps = timeline_main(timeline, v);
+	const struct step_list *steps = timeline_main(timeline, sel);
 	size_t i = steps ? step_find(steps, number) : 0;
 	if (!steps)
 		return error_set(MT_EUSAGE, text, ERROR_NO_OFFSET, "no steps were found in this trace");
@@ -377,8 +377,8 @@ static const struct phase_track *greatest(const struct phase *p)
 }
 
 /* Of several visits: from the first to the last, and the peak of all. */
-int timeline_phase_time(const struct timeline *timeline, const struct selection *v, const char *name, const char *text,
-			uint64_t *begin, uint64_t *peak, uint64_t *end)
+int timeline_phase_time(const struct timeline *timeline, const struct selection *sel, const char *name,
+			const char *text, uint64_t *begin, uint64_t *peak, uint64_t *end)
 {
 	uint64_t most = 0;
 	size_t first = phases_find(timeline->phases, name, 0);
@@ -388,7 +388,7 @@ int timeline_phase_time(const struct timeline *timeline, const struct selection 
 		const struct phase *p = phases_get(timeline->phases, i), *found = phases_get(timeline->phases, first);
 		const struct phase_track *t = greatest(p);
 		if (strcmp(p->name, found->name) || p->process->id != found->process->id ||
-		    !selection_has(v, p->process))
+		    !selection_has(sel, p->process))
 			continue;
 		*begin = p->begin_ns < *begin ? p->begin_ns : *begin;
 		*end = p->end_ns > *end ? p->end_ns : *end;
@@ -415,10 +415,10 @@ const char *timeline_source(enum loop_source source)
 	return names[source];
 }
 
-const char *timeline_track_name(const struct selection *v, const struct process *p, uint32_t kind, uint32_t device,
+const char *timeline_track_name(const struct selection *sel, const struct process *p, uint32_t kind, uint32_t device,
 				char *out, size_t size)
 {
-	const struct model_device *d = device < model_devices(v->model) ? model_device(v->model, device) : NULL;
+	const struct model_device *d = device < model_devices(sel->model) ? model_device(sel->model, device) : NULL;
 	(void)p;
 	if (d)
 		snprintf(out, size, "%s%s", d->name, kind == MODEL_POOL ? " pool" : "");

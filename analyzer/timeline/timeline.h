@@ -44,10 +44,10 @@ void timeline_finish(struct timeline *timeline);
 void timeline_doubt(struct timeline *timeline, const struct model *m);
 
 /* The second pass. 0 or -MT_E*. */
-int timeline_run(struct timeline *timeline, const struct selection *v);
+int timeline_run(struct timeline *timeline, const struct selection *sel);
 
 /* Both passes. */
-int timeline_make(struct timeline **out, const struct selection *v);
+int timeline_make(struct timeline **out, const struct selection *sel);
 
 const struct step_list *timeline_step_list(const struct timeline *timeline,
 					   unsigned process); /* NULL: it did nothing */
@@ -61,7 +61,7 @@ const struct samples *timeline_samples(const struct timeline *timeline); /* NULL
 
 /* The process whose steps stand for the run: by how its steps are known, then by its memory. NULL: no process has
  * steps. */
-const struct step_list *timeline_main(const struct timeline *timeline, const struct selection *v);
+const struct step_list *timeline_main(const struct timeline *timeline, const struct selection *sel);
 
 /* Place, low and high point of each entry that is whole, into room for p->count; of time windows the last is left out.
  * Returns how many. */
@@ -83,16 +83,16 @@ double timeline_mean_period(const struct step_list *steps);
 
 /* When a step (first to last moment) or a phase was. 0, or -MT_EUSAGE: there is none such. `text` is for the message.
  * */
-int timeline_step_time(const struct timeline *timeline, const struct selection *v, uint64_t number, const char *text,
+int timeline_step_time(const struct timeline *timeline, const struct selection *sel, uint64_t number, const char *text,
 		       uint64_t *begin, uint64_t *end);
-int timeline_phase_time(const struct timeline *timeline, const struct selection *v, const char *name, const char *text,
-			uint64_t *begin, uint64_t *peak, uint64_t *end);
+int timeline_phase_time(const struct timeline *timeline, const struct selection *sel, const char *name,
+			const char *text, uint64_t *begin, uint64_t *peak, uint64_t *end);
 
 /* "marks", "nvtx", "mstx" or "inferred". */
 const char *timeline_source(enum loop_source source);
 
 /* The tracks' name in JSON: "host" for the heap, "map", "pinned", "cuda:0", "cuda:0 pool". Into the caller's buffer. */
-const char *timeline_track_name(const struct selection *v, const struct process *p, uint32_t kind, uint32_t device,
+const char *timeline_track_name(const struct selection *sel, const struct process *p, uint32_t kind, uint32_t device,
 				char *out, size_t size);
 
 #endif

@@ -10,27 +10,27 @@
 #include <string.h>
 
 struct whatif_ahead {
-	struct selection *v;
+	struct selection *sel;
 	struct leaks leaks; /* has the timeline */
 	bool has_leaks;
 	struct analysis analysis; /* without it */
 };
 
-int whatif_ahead_new(struct whatif_ahead **out, struct selection *v, bool copies)
+int whatif_ahead_new(struct whatif_ahead **out, struct selection *sel, bool copies)
 {
 	const unsigned wants = copies ? ANALYSIS_HOST | ANALYSIS_DIAGNOSIS : 0;
 	struct whatif_ahead *w = *out = calloc(1, sizeof(*w));
 	struct analysis a;
 	if (!w)
 		return error_memory();
-	w->v = v;
-	int e = analysis_run(&a, v, ANALYSIS_TIMELINE | wants, NULL, NULL);
+	w->sel = sel;
+	int e = analysis_run(&a, sel, ANALYSIS_TIMELINE | wants, NULL, NULL);
 	w->analysis = a;
 	if (e)
 		return e;
 	w->has_leaks = true;
 	w->analysis.timeline = NULL;
-	return leaks_init(&w->leaks, v, a.timeline, NULL,
+	return leaks_init(&w->leaks, sel, a.timeline, NULL,
 			  w->analysis.diagnosis ? &w->analysis.diagnosis->findings : NULL);
 }
 
@@ -48,8 +48,8 @@ void whatif_ahead_free(struct whatif_ahead *w)
 
 static uint32_t device_of(const struct whatif_ahead *w, const struct replay_track *t)
 {
-	for (uint32_t i = 0; t->device && i < model_devices(w->v->model); i++)
-		if (!strcmp(model_device(w->v->model, i)->uuid, t->device->uuid))
+	for (uint32_t i = 0; t->device && i < model_devices(w->sel->model); i++)
+		if (!strcmp(model_device(w->sel->model, i)->uuid, t->device->uuid))
 			return i;
 	return MODEL_NO_DEVICE;
 }
@@ -92,7 +92,7 @@ static int add_stacks(struct whatif_ahead *w, const struct owner *o, uint32_t **
 		int e = vec_reserve_raw(*stacks, *room, *count + 1);
 		if (e)
 			return e;
-		(*stacks)[(*count)++] = stacks_merged(w->v->stacks, o->stacks[i].stack);
+		(*stacks)[(*count)++] = stacks_merged(w->sel->stacks, o->stacks[i].stack);
 	}
 	return 0;
 }

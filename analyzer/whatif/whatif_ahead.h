@@ -11,7 +11,7 @@ struct whatif_ahead;
 
 /* Makes its own passes over the events: afterwards v->reader is at its end, and v->model is there. `copies`: copies of
  * weights are looked for, too. 0 or -MT_E*; whatif_ahead_free() in either case. */
-int whatif_ahead_new(struct whatif_ahead **out, struct selection *v, bool copies);
+int whatif_ahead_new(struct whatif_ahead **out, struct selection *sel, bool copies);
 void whatif_ahead_free(struct whatif_ahead *w); /* NULL is fine */
 
 /* How the blocks of a pool (a track of the replay) grow, and until when they fit under a case. */

@@ -14,7 +14,7 @@
 enum answer { UNASKED = 0, NO, YES };
 
 struct whatif_change {
-	struct selection *v;
+	struct selection *sel;
 	double factor;
 	char *place; /* FILE:LINE; NULL: regex, or batch */
 	regex_t regex;
@@ -70,36 +70,36 @@ static int compile(struct whatif_change *c, const char *option, const char *patt
 	return error_set(MT_EUSAGE, option, ERROR_NO_OFFSET, "%s: %s", pattern, why);
 }
 
-int whatif_without(struct whatif_change **out, struct selection *v, const char *text)
+int whatif_without(struct whatif_change **out, struct selection *sel, const char *text)
 {
 	struct whatif_change *c = *out = calloc(1, sizeof(*c));
 	if (!c)
 		return error_memory();
-	c->v = v;
+	c->sel = sel;
 	return compile(c, "--without", text);
 }
 
-int whatif_without_stacks(struct whatif_change **out, struct selection *v, uint32_t *stacks, size_t count, bool calls)
+int whatif_without_stacks(struct whatif_change **out, struct selection *sel, uint32_t *stacks, size_t count, bool calls)
 {
 	struct whatif_change *c = *out = calloc(1, sizeof(*c));
 	if (!c) {
 		free(stacks);
 		return error_memory();
 	}
-	*c = (struct whatif_change){ .v = v, .stacks = stacks, .stack_count = count, .calls = calls };
+	*c = (struct whatif_change){ .sel = sel, .stacks = stacks, .stack_count = count, .calls = calls };
 	if (count)
 		qsort(stacks, count, sizeof(*stacks), by_number);
 	return 0;
 }
 
-int whatif_scale(struct whatif_change **out, struct selection *v, const char *text, bool least)
+int whatif_scale(struct whatif_change **out, struct selection *sel, const char *text, bool least)
 {
 	struct whatif_change *c = *out = calloc(1, sizeof(*c));
 	const char *equals = strrchr(text, '=');
 	char *pattern = NULL, *end = NULL;
 	if (!c)
 		return error_memory();
-	c->v = v;
+	c->sel = sel;
 	c->batch = whatif_is_batch(text);
 	c->least = least;
 	c->factor = equals ? strtod(equals + 1, &end) : 0;
@@ -144,7 +144,7 @@ static bool frame_matches(const struct whatif_change *c, const struct frame *f)
  * are those of activations, too, and libraries' workspaces are as large as they choose. */
 static bool is_of_batch(const struct whatif_change *c, uint32_t stack)
 {
-	switch (categories_of(c->v->categories, stack, LIFETIME_UNKNOWN)) {
+	switch (categories_of(c->sel->categories, stack, LIFETIME_UNKNOWN)) {
 	case CATEGORY_activations:
 	case CATEGORY_input_pipeline:
 		return true;
@@ -165,7 +165,7 @@ static bool is_listed(const struct whatif_change *c, uint32_t whole)
 	do
 		if (bsearch(&w.next, c->stacks, c->stack_count, sizeof(w.next), by_number))
 			return true;
-	while (c->calls && stack_step(c->v->stacks, &w));
+	while (c->calls && stack_step(c->sel->stacks, &w));
 	return false;
 }
 
@@ -175,8 +175,8 @@ static bool stack_matches(const struct whatif_change *c, uint32_t stack)
 	if (c->batch)
 		return is_of_batch(c, stack);
 	if (c->stacks)
-		return is_listed(c, stacks_merged(c->v->stacks, stack));
-	while (stack_step(c->v->stacks, &w))
+		return is_listed(c, stacks_merged(c->sel->stacks, stack));
+	while (stack_step(c->sel->stacks, &w))
 		if (frame_matches(c, w.frame))
 			return true;
 	return false;
@@ -191,7 +191,7 @@ static uint32_t index_of(uint32_t stack)
 double whatif_factor(void *arg, const struct process *p, uint32_t node, uint32_t node2)
 {
 	struct whatif_change *c = arg;
-	const uint32_t stack = stacks_of(c->v->stacks, p, node, node2), at = index_of(stack);
+	const uint32_t stack = stacks_of(c->sel->stacks, p, node, node2), at = index_of(stack);
 	if (vec_reserve(c->answers, c->room, at + 1ul))
 		return 1;
 	if (c->answers[at] == UNASKED)

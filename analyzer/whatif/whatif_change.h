@@ -12,13 +12,14 @@ struct whatif_change;
 
 /* Leaves out requests with one of these stacks (ids of the merged tree); `calls`: also those with a stack that leads on
  * from one of them. Takes over `stacks`. */
-int whatif_without_stacks(struct whatif_change **out, struct selection *v, uint32_t *stacks, size_t count, bool calls);
+int whatif_without_stacks(struct whatif_change **out, struct selection *sel, uint32_t *stacks, size_t count,
+			  bool calls);
 
 /* For --without and --scale. `text` is FILE:LINE or a regular expression, which chooses requests by their frames; for
  * --scale "=FACTOR" follows, or it is "batch=FACTOR". Of a batch only bounds are known: with `least` only the requests
  * grow that surely do, else all that may. */
-int whatif_without(struct whatif_change **out, struct selection *v, const char *text);
-int whatif_scale(struct whatif_change **out, struct selection *v, const char *text, bool least);
+int whatif_without(struct whatif_change **out, struct selection *sel, const char *text);
+int whatif_scale(struct whatif_change **out, struct selection *sel, const char *text, bool least);
 bool whatif_is_batch(const char *text); /* "batch=..." */
 void whatif_change_free(struct whatif_change *c);
 

@@ -23,26 +23,26 @@ struct asked {
 /* ---- whose heap, and which settings -------------------------------------------------------------------------- */
 
 /* The process whose heap was the largest, among those that are looked at. */
-static int find_process(struct selection *v, const struct process **out)
+static int find_process(struct selection *sel, const struct process **out)
 {
 	struct model_query q = MODEL_QUERY_ALL;
 	struct reader *r = NULL;
 	uint64_t most = 0;
-	int e = v->selected == 1 ? 0 : reader_open_again(&r, v->reader);
+	int e = sel->selected == 1 ? 0 : reader_open_again(&r, sel->reader);
 	q.on_progress = output_progress;
 	if (!e && r)
-		e = model_run(&v->model, r, &q);
+		e = model_run(&sel->model, r, &q);
 	*out = NULL;
-	for (unsigned id = 0; !e && id < reader_processes(v->reader); id++) {
-		const struct process *p = reader_process(v->reader, id);
-		const uint64_t peak = v->model ? model_process(v->model, id)->kind[MODEL_HEAP].peak_bytes : 1;
-		if (selection_has(v, p) && peak > most) {
+	for (unsigned id = 0; !e && id < reader_processes(sel->reader); id++) {
+		const struct process *p = reader_process(sel->reader, id);
+		const uint64_t peak = sel->model ? model_process(sel->model, id)->kind[MODEL_HEAP].peak_bytes : 1;
+		if (selection_has(sel, p) && peak > most) {
 			most = peak;
 			*out = p;
 		}
 	}
-	model_free(v->model);
-	v->model = NULL;
+	model_free(sel->model);
+	sel->model = NULL;
 	reader_close(r);
 	if (!e && !*out)
 		e = error_set(MT_EREPLAY, NULL, ERROR_NO_OFFSET, "the trace has no heap, so it can't be replayed");
@@ -315,23 +315,23 @@ static void show_progress(double done, uint64_t events)
 	output_progress_of("replaying", events, "events", done);
 }
 
-int whatif_host(struct selection *v, const char *setting)
+int whatif_host(struct selection *sel, const char *setting)
 {
 	const struct process *p = NULL;
 	struct asked asked = { .count = 0 };
 	struct heap_replay replay = { .count = 0 };
 	struct samples *samples = NULL;
-	int e = find_process(v, &p);
+	int e = find_process(sel, &p);
 	e = e ? e : ask(&asked, setting, p);
-	e = e ? e : samples_open(&samples, v->reader);
+	e = e ? e : samples_open(&samples, sel->reader);
 	const struct heap_query q = { .settings = asked.settings,
 				      .count = asked.count,
 				      .on_plan = output_progress,
 				      .on_progress = show_progress };
 	if (!e)
-		e = heap_replay_run(&replay, v->reader, samples, p, &q);
+		e = heap_replay_run(&replay, sel->reader, samples, p, &q);
 	output_progress_end();
-	if (!e && v->options->json)
+	if (!e && sel->options->json)
 		e = print_json(&replay, &asked);
 	else if (!e)
 		print_replay(&replay, &asked);

@@ -5,6 +5,6 @@
 #include "analyzer/model/selection/selection.h"
 
 /* Replays and prints. `setting` is a text for heap_setting_parse(), or "all" for the usual ones. 0 or -MT_E*. */
-int whatif_host(struct selection *v, const char *setting);
+int whatif_host(struct selection *sel, const char *setting);
 
 #endif

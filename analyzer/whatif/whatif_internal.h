@@ -23,11 +23,11 @@ struct whatif_question {
 };
 
 /* Fills in the cases. 0 or -MT_E*; whatif_question_fini() in either case. */
-int whatif_ask(struct whatif_question *q, struct selection *v, const struct whatif_asked *o);
+int whatif_ask(struct whatif_question *q, struct selection *sel, const struct whatif_asked *o);
 void whatif_question_fini(struct whatif_question *q);
 
 /* Replays the run and the cases. 0 or -MT_E*: a misspelt line is no line that has nothing. */
-int whatif_answer(struct replay *replay, struct reader *r, struct selection *v, struct whatif_question *q);
+int whatif_answer(struct replay *replay, struct reader *r, struct selection *sel, struct whatif_question *q);
 int whatif_check_changes(const struct whatif_question *q, const struct replay *replay, const struct whatif_asked *o);
 
 /* The smallest device that would have done, of the run (0) or of a case (from 1); 0 = not known. */
@@ -37,11 +37,11 @@ uint64_t whatif_least_of(const struct whatif_question *q, const struct replay *r
 /* "cuda:0", in `buffer`. */
 const char *whatif_device_name(const struct replay_track *t, char *buffer, size_t size);
 
-bool whatif_is_wanted(const struct selection *v, const struct replay_track *t);
+bool whatif_is_wanted(const struct selection *sel, const struct replay_track *t);
 
-void whatif_print(const struct selection *v, const struct replay *replay, const struct whatif_question *q);
+void whatif_print(const struct selection *sel, const struct replay *replay, const struct whatif_question *q);
 
 /* 0 or -MT_E*. */
-int whatif_print_json(const struct selection *v, const struct replay *replay, const struct whatif_question *q);
+int whatif_print_json(const struct selection *sel, const struct replay *replay, const struct whatif_question *q);
 
 #endif

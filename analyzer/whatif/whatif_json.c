@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static json_t *json_moment(const struct selection *v, const struct replay_track *t, const struct replay_moment *m)
+static json_t *json_moment(const struct selection *sel, const struct replay_track *t, const struct replay_moment *m)
 {
 	if (!m->request)
 		return json_null();
@@ -12,8 +12,8 @@ static json_t *json_moment(const struct selection *v, const struct replay_track 
 	json_object_set_new(o, "bytes", json_bytes(m->bytes));
 	json_object_set_new(o, "at_s", json_seconds(m->ns));
 	json_object_set_new(o, "stack",
-			    json_stack(v->stacks, stacks_of(v->stacks, t->process, m->node, m->node2),
-				       selection_flags(v->options)));
+			    json_stack(sel->stacks, stacks_of(sel->stacks, t->process, m->node, m->node2),
+				       selection_flags(sel->options)));
 	return o;
 }
 
@@ -39,22 +39,22 @@ static json_t *json_growth(const struct whatif_question *q, const struct replay_
 	return o;
 }
 
-static json_t *json_replayed(const struct selection *v, const struct replay_track *t, const struct replay_outcome *r)
+static json_t *json_replayed(const struct selection *sel, const struct replay_track *t, const struct replay_outcome *r)
 {
 	json_t *o = json_object();
 	json_object_set_new(o, "most_reserved_bytes", json_bytes(r->figures.most_reserved));
 	json_object_set_new(o, "most_used_bytes", json_bytes(r->figures.most_used));
 	json_object_set_new(o, "most_requested_bytes", json_bytes(r->figures.most_requested));
 	json_object_set_new(o, "retries", json_bytes(r->figures.retries));
-	json_object_set_new(o, "refused", json_moment(v, t, &r->refused));
+	json_object_set_new(o, "refused", json_moment(sel, t, &r->refused));
 	return o;
 }
 
 /* Of the run itself (no name) nothing is refused that was granted then. */
-static json_t *json_outcome(const struct selection *v, const struct whatif_question *q, const struct replay_track *t,
+static json_t *json_outcome(const struct selection *sel, const struct whatif_question *q, const struct replay_track *t,
 			    const char *name, const struct replay_outcome *r, uint64_t least)
 {
-	json_t *o = json_replayed(v, t, r);
+	json_t *o = json_replayed(sel, t, r);
 	json_object_set_new(o, "least_device_bytes", least ? json_bytes(least) : json_null());
 	if (!name) {
 		json_object_del(o, "refused");
@@ -64,11 +64,11 @@ static json_t *json_outcome(const struct selection *v, const struct whatif_quest
 	json_object_set_new(o, "setting", json_text(name));
 	json_object_set_new(o, "changed", json_bytes(r->changed));
 	json_object_set_new(o, "granted_count", json_bytes(r->granted_count));
-	json_object_set_new(o, "granted", json_moment(v, t, &r->granted));
+	json_object_set_new(o, "granted", json_moment(sel, t, &r->granted));
 	return o;
 }
 
-static json_t *json_track(const struct selection *v, const struct replay *r, const struct replay_track *t,
+static json_t *json_track(const struct selection *sel, const struct replay *r, const struct replay_track *t,
 			  const struct whatif_question *q)
 {
 	json_t *o = json_object(), *list = json_array();
@@ -89,27 +89,27 @@ static json_t *json_track(const struct selection *v, const struct replay *r, con
 	json_object_set_new(o, "framework", json_text(framework_name(t->framework.kind)));
 	json_object_set_new(o, "framework_version",
 			    *t->framework.version ? json_text(t->framework.version) : json_null());
-	json_object_set_new(o, "differs", json_moment(v, t, &t->differs));
+	json_object_set_new(o, "differs", json_moment(sel, t, &t->differs));
 	const bool known = !t->differs.request && !t->unmodelled;
 	json_object_set_new(o, "run",
-			    known ? json_outcome(v, q, t, NULL, &t->run, whatif_least_of(q, r, t, 0)) : json_null());
+			    known ? json_outcome(sel, q, t, NULL, &t->run, whatif_least_of(q, r, t, 0)) : json_null());
 	for (size_t i = 0; i < q->count && known; i++) {
 		json_t *setting =
-			json_outcome(v, q, t, q->cases[i].name, &t->outcomes[i], whatif_least_of(q, r, t, i + 1));
+			json_outcome(sel, q, t, q->cases[i].name, &t->outcomes[i], whatif_least_of(q, r, t, i + 1));
 		json_object_set_new(setting, "low",
-				    t->outcomes_low ? json_replayed(v, t, &t->outcomes_low[i]) : json_null());
+				    t->outcomes_low ? json_replayed(sel, t, &t->outcomes_low[i]) : json_null());
 		json_array_append_new(list, setting);
 	}
 	json_object_set_new(o, "settings", list);
 	return o;
 }
 
-int whatif_print_json(const struct selection *v, const struct replay *replay, const struct whatif_question *q)
+int whatif_print_json(const struct selection *sel, const struct replay *replay, const struct whatif_question *q)
 {
 	json_t *root = json_object(), *list = json_array();
 	for (size_t i = 0; i < replay->count; i++)
-		if (whatif_is_wanted(v, &replay->tracks[i]))
-			json_array_append_new(list, json_track(v, replay, &replay->tracks[i], q));
+		if (whatif_is_wanted(sel, &replay->tracks[i]))
+			json_array_append_new(list, json_track(sel, replay, &replay->tracks[i], q));
 	json_object_set_new(root, "version", json_integer(1));
 	json_object_set_new(root, "complete", json_boolean(q->complete));
 	json_object_set_new(root, "folded", json_boolean(replay->folded));

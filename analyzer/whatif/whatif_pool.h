@@ -13,6 +13,6 @@ struct whatif_asked {
 };
 
 /* Replays and prints. 0 or -MT_E*. */
-int whatif_pool(struct selection *v, const struct whatif_asked *asked);
+int whatif_pool(struct selection *sel, const struct whatif_asked *asked);
 
 #endif

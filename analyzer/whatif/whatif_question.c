@@ -42,7 +42,7 @@ static int add_change(struct whatif_question *q, size_t i, char *name, const str
 }
 
 /* "leak:2": of which blocks. */
-static int without_leak(struct whatif_question *q, struct selection *v, const char *number)
+static int without_leak(struct whatif_question *q, struct selection *sel, const char *number)
 {
 	char *end;
 	const unsigned long n = strtoul(number, &end, 10);
@@ -50,49 +50,49 @@ static int without_leak(struct whatif_question *q, struct selection *v, const ch
 	size_t count = 0;
 	if (end == number || *end)
 		return error_set(MT_EUSAGE, "--without", ERROR_NO_OFFSET, LEAK "%s: it is like leak:1", number);
-	int e = whatif_ahead_new(&q->ahead, v, false);
+	int e = whatif_ahead_new(&q->ahead, sel, false);
 	if (!e)
 		e = whatif_leak(q->ahead, n, &stacks, &count);
 	if (!e)
-		return whatif_without_stacks(&q->changes[0], v, stacks, count, false);
+		return whatif_without_stacks(&q->changes[0], sel, stacks, count, false);
 	free(stacks);
 	return e;
 }
 
-static int without_copies(struct whatif_question *q, struct selection *v)
+static int without_copies(struct whatif_question *q, struct selection *sel)
 {
 	uint32_t *calls = NULL;
 	size_t count = 0;
-	int e = whatif_ahead_new(&q->ahead, v, true);
+	int e = whatif_ahead_new(&q->ahead, sel, true);
 	if (!e)
 		e = whatif_copies(q->ahead, &calls, &count);
 	if (!e)
-		return whatif_without_stacks(&q->changes[0], v, calls, count, true);
+		return whatif_without_stacks(&q->changes[0], sel, calls, count, true);
 	free(calls);
 	return e;
 }
 
-static int leave_out(struct whatif_question *q, struct selection *v, const char *what)
+static int leave_out(struct whatif_question *q, struct selection *sel, const char *what)
 {
 	if (!strcmp(what, "copies"))
-		return without_copies(q, v);
+		return without_copies(q, sel);
 	if (!strncmp(what, LEAK, strlen(LEAK)))
-		return without_leak(q, v, what + strlen(LEAK));
-	return whatif_without(&q->changes[0], v, what);
+		return without_leak(q, sel, what + strlen(LEAK));
+	return whatif_without(&q->changes[0], sel, what);
 }
 
-static int ask_changes(struct whatif_question *q, struct selection *v, const struct whatif_asked *o)
+static int ask_changes(struct whatif_question *q, struct selection *sel, const struct whatif_asked *o)
 {
 	int e = 0;
 	if (o->without && o->scale)
 		return error_set(MT_EUSAGE, "whatif", ERROR_NO_OFFSET, "--without and --scale: one of them");
 	if (o->without) {
-		e = leave_out(q, v, o->without);
+		e = leave_out(q, sel, o->without);
 		return e ? e : add_change(q, 0, output_format("without %s", o->without), o);
 	}
 	const bool batch = whatif_is_batch(o->scale);
 	for (size_t i = 0; i < 1u + batch && !e; i++) {
-		e = whatif_scale(&q->changes[i], v, o->scale, i == 0);
+		e = whatif_scale(&q->changes[i], sel, o->scale, i == 0);
 		if (!e)
 			e = add_change(q, i,
 				       output_format("%s%s", o->scale,
@@ -104,10 +104,10 @@ static int ask_changes(struct whatif_question *q, struct selection *v, const str
 	return e;
 }
 
-int whatif_ask(struct whatif_question *q, struct selection *v, const struct whatif_asked *o)
+int whatif_ask(struct whatif_question *q, struct selection *sel, const struct whatif_asked *o)
 {
 	if (o->without || o->scale)
-		return ask_changes(q, v, o);
+		return ask_changes(q, sel, o);
 	int e = o->conf ? set_conf(add_case(q, o->conf, o), o->conf) : 0;
 	if (!e && !o->conf && o->device_bytes)
 		add_case(q, "as it was", o);
@@ -146,12 +146,13 @@ const char *whatif_device_name(const struct replay_track *t, char *buffer, size_
 	return buffer;
 }
 
-bool whatif_is_wanted(const struct selection *v, const struct replay_track *t)
+bool whatif_is_wanted(const struct selection *sel, const struct replay_track *t)
 {
 	char name[32];
-	const char *device = v->options->device;
-	return selection_has(v, t->process) && (!device || !strcmp(device, whatif_device_name(t, name, sizeof(name))) ||
-						(t->device && !strcmp(device, t->device->uuid)));
+	const char *device = sel->options->device;
+	return selection_has(sel, t->process) &&
+	       (!device || !strcmp(device, whatif_device_name(t, name, sizeof(name))) ||
+		(t->device && !strcmp(device, t->device->uuid)));
 }
 
 /* The run itself first, then the smallest devices, then the cases. */
@@ -174,12 +175,12 @@ static int find_least(struct replay *replay, const struct reader *r, const struc
 }
 
 /* A run in which something failed may have gone on. */
-static int look_ahead(const struct replay *replay, struct selection *v, struct whatif_question *q)
+static int look_ahead(const struct replay *replay, struct selection *sel, struct whatif_question *q)
 {
 	bool any = false;
 	for (size_t i = 0; i < replay->count; i++)
 		any |= replay->tracks[i].refused && !replay->tracks[i].differs.request;
-	return any && !q->ahead && !q->changes[0] ? whatif_ahead_new(&q->ahead, v, false) : 0;
+	return any && !q->ahead && !q->changes[0] ? whatif_ahead_new(&q->ahead, sel, false) : 0;
 }
 
 static void show_progress(double done, uint64_t events)
@@ -187,9 +188,9 @@ static void show_progress(double done, uint64_t events)
 	output_progress_of("replaying", events, "events", done);
 }
 
-int whatif_answer(struct replay *replay, struct reader *r, struct selection *v, struct whatif_question *q)
+int whatif_answer(struct replay *replay, struct reader *r, struct selection *sel, struct whatif_question *q)
 {
-	struct replay_query query = { .no_files = v->options->no_debug_files, .on_progress = output_progress };
+	struct replay_query query = { .no_files = sel->options->no_debug_files, .on_progress = output_progress };
 	int e = replay_run(replay, r, &query);
 	query.on_progress = show_progress;
 	query.cases = q->cases;
@@ -198,5 +199,5 @@ int whatif_answer(struct replay *replay, struct reader *r, struct selection *v, 
 		e = find_least(replay, r, &query, q);
 	if (!e)
 		e = replay_more(replay, r, &query);
-	return e ? e : look_ahead(replay, v, q);
+	return e ? e : look_ahead(replay, sel, q);
 }

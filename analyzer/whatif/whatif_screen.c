@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *place_of(const struct selection *v, const struct process *p, const struct replay_moment *m)
+static char *place_of(const struct selection *sel, const struct process *p, const struct replay_moment *m)
 {
 	const struct stack_site site =
-		stacks_site(v->stacks, stacks_of(v->stacks, p, m->node, m->node2), selection_flags(v->options));
+		stacks_site(sel->stacks, stacks_of(sel->stacks, p, m->node, m->node2), selection_flags(sel->options));
 	return site.frame ? frame_where(site.frame) : strdup("(no stack)");
 }
 
 /* What became of the requests. */
-static char *end_text(const struct selection *v, const struct replay_track *t, const struct replay_outcome *o)
+static char *end_text(const struct selection *sel, const struct replay_track *t, const struct replay_outcome *o)
 {
 	if (o->refused.request) {
-		char *place = place_of(v, t->process, &o->refused);
+		char *place = place_of(sel, t->process, &o->refused);
 		char *text = output_format("no, at %s: %s %s", DURATION(o->refused.ns), BYTES(o->refused.bytes),
 					   place ? place : "");
 		free(place);
@@ -30,10 +30,10 @@ static char *end_text(const struct selection *v, const struct replay_track *t, c
 	return strdup("yes");
 }
 
-static void print_row(struct table *table, const struct selection *v, const struct replay_track *t, const char *name,
+static void print_row(struct table *table, const struct selection *sel, const struct replay_track *t, const char *name,
 		      const struct replay_outcome *o, uint64_t least)
 {
-	char *end = end_text(v, t, o);
+	char *end = end_text(sel, t, o);
 	table_row(table, (const char *[]){ name, BYTES(o->figures.most_reserved), BYTES(o->figures.most_used),
 					   COUNT(o->figures.retries), least ? BYTES(least) : "?", end });
 	free(end);
@@ -76,11 +76,11 @@ static void print_asked(const struct replay_track *t, const struct whatif_questi
 						BYTES(t->most_requested)));
 }
 
-static void print_differs(const struct selection *v, const struct replay *r, const struct replay_track *t,
+static void print_differs(const struct selection *sel, const struct replay *r, const struct replay_track *t,
 			  const struct whatif_question *q)
 {
 	const char *missing = missing_text(r, t->process, q);
-	char *place = place_of(v, t->process, &t->differs);
+	char *place = place_of(sel, t->process, &t->differs);
 	output_fit_line(
 		STYLE_BAD,
 		output_format("  not modelled: request %s of %s got another block than the replay says (%s at %s);",
@@ -128,7 +128,7 @@ static void print_growth(const struct whatif_question *q, const struct replay_tr
 	free(when);
 }
 
-static void print_outcomes(const struct selection *v, const struct replay *r, const struct replay_track *t,
+static void print_outcomes(const struct selection *sel, const struct replay *r, const struct replay_track *t,
 			   const struct whatif_question *q)
 {
 	static const struct column columns[] = {
@@ -137,12 +137,12 @@ static void print_outcomes(const struct selection *v, const struct replay *r, co
 	};
 	size_t order[WHATIF_MOST_CASES], count = rank(t, q, order);
 	struct table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]), 2);
-	print_row(table, v, t, "the run", &t->run, whatif_least_of(q, r, t, 0));
+	print_row(table, sel, t, "the run", &t->run, whatif_least_of(q, r, t, 0));
 	for (size_t i = 0; i < count; i++) {
-		print_row(table, v, t, q->cases[order[i]].name, &t->outcomes[order[i]],
+		print_row(table, sel, t, q->cases[order[i]].name, &t->outcomes[order[i]],
 			  whatif_least_of(q, r, t, order[i] + 1));
 		if (t->outcomes_low)
-			print_row(table, v, t, "  had they asked for less", &t->outcomes_low[order[i]], 0);
+			print_row(table, sel, t, "  had they asked for less", &t->outcomes_low[order[i]], 0);
 	}
 	table_print(table);
 	if (count && q->ahead && !q->changes[0])
@@ -175,7 +175,7 @@ static char *framework_text(const struct framework *f)
 			     framework_name(f->kind));
 }
 
-static void print_track(const struct selection *v, const struct replay *r, const struct replay_track *t,
+static void print_track(const struct selection *sel, const struct replay *r, const struct replay_track *t,
 			const struct whatif_question *q)
 {
 	char name[32];
@@ -189,7 +189,7 @@ static void print_track(const struct selection *v, const struct replay *r, const
 	output_fit_line(STYLE_NONE, output_format("  %s", framework ? framework : ""));
 	free(framework);
 	if (t->differs.request) {
-		print_differs(v, r, t, q);
+		print_differs(sel, r, t, q);
 		return;
 	}
 	output_fit_line(STYLE_NONE,
@@ -204,25 +204,25 @@ static void print_track(const struct selection *v, const struct replay *r, const
 			output_format(
 				"  of %s requests only the block's size is known: each may have asked for up to %s less",
 				COUNT(t->unknown_sizes), BYTES(t->most_unknown)));
-	print_outcomes(v, r, t, q);
+	print_outcomes(sel, r, t, q);
 	if (q->changes[0])
 		print_changed(t, q);
 	else
 		print_asked(t, q);
 }
 
-void whatif_print(const struct selection *v, const struct replay *replay, const struct whatif_question *q)
+void whatif_print(const struct selection *sel, const struct replay *replay, const struct whatif_question *q)
 {
 	size_t shown = 0;
-	selection_print_imported(v);
+	selection_print_imported(sel);
 	if (!q->complete)
 		output_fit_line(STYLE_BAD, strdup("INCOMPLETE: what is left is replayed, see memtrace check"));
 	for (size_t i = 0; i < replay->count; i++) {
-		if (!whatif_is_wanted(v, &replay->tracks[i]))
+		if (!whatif_is_wanted(sel, &replay->tracks[i]))
 			continue;
 		if (shown++)
 			print("\n");
-		print_track(v, replay, &replay->tracks[i], q);
+		print_track(sel, replay, &replay->tracks[i], q);
 	}
 	if (!shown)
 		print("no blocks of PyTorch's caching allocator in %s\nmemtrace whatif --host replays its heap on other mallocs\n",

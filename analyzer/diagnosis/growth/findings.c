@@ -4,9 +4,9 @@
 #include "analyzer/util/vec.h"
 
 /* All that cohorts know of, with what was alive at the track's end. */
-static int list_sites(struct findings *f, const struct cohorts *c, const struct selection *v)
+static int list_sites(struct findings *f, const struct cohorts *c, const struct selection *sel)
 {
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
 		const uint32_t count = cohorts_sites(c, id);
 		for (uint32_t number = 0; number < count; number++) {
 			uint32_t blocks;
@@ -16,7 +16,7 @@ static int list_sites(struct findings *f, const struct cohorts *c, const struct 
 			if (vec_reserve_raw(f->sites, f->site_room, f->site_count + 1))
 				return error_memory();
 			struct model_site *s = &f->sites[f->site_count++];
-			*s = model_site_key(v->model, id, number);
+			*s = model_site_key(sel->model, id, number);
 			if (s->segments) { /* the pool's blocks in them tell whose they are */
 				f->site_count--;
 				continue;
@@ -28,13 +28,13 @@ static int list_sites(struct findings *f, const struct cohorts *c, const struct 
 	return 0;
 }
 
-static int add_owners(struct findings *f, const struct timeline *timeline, const struct selection *v,
+static int add_owners(struct findings *f, const struct timeline *timeline, const struct selection *sel,
 		      const struct owners_query *q)
 {
 	const uint32_t device = q->device ? q->device->index : MODEL_NO_DEVICE;
 	struct owners *s = NULL;
 	int e = vec_reserve(f->owners, f->owners_room, f->owners_count + 1);
-	e = e ? e : owners_build(&s, v->model, v->reader, v->stacks, q);
+	e = e ? e : owners_build(&s, sel->model, sel->reader, sel->stacks, q);
 	if (e)
 		return e;
 	f->owners[f->owners_count++] = s;
@@ -45,7 +45,7 @@ static int add_owners(struct findings *f, const struct timeline *timeline, const
 	for (size_t i = 0; i < s->count && s->owners[i].bytes >= COHORTS_LEAST; i++) {
 		struct owner_finding *one = &f->list[f->count];
 		*one = (struct owner_finding){ .owner = &s->owners[i], .kind = q->kind, .device = device };
-		owner_growth_of(&one->growth, timeline, v, &s->owners[i]);
+		owner_growth_of(&one->growth, timeline, sel, &s->owners[i]);
 		f->count += one->growth.outlook || one->growth.growth.unproven > 0;
 	}
 	return 0;
@@ -70,7 +70,7 @@ struct own_track {
 	struct cohort_table table;
 };
 
-static int judge_track(struct findings *f, const struct timeline *timeline, const struct selection *v,
+static int judge_track(struct findings *f, const struct timeline *timeline, const struct selection *sel,
 		       const struct own_track *t)
 {
 	if (t->bytes < COHORTS_LEAST)
@@ -79,7 +79,7 @@ static int judge_track(struct findings *f, const struct timeline *timeline, cons
 		return error_memory();
 	struct track_finding *one = &f->tracks[f->track_count++];
 	*one = (struct track_finding){ .place = t->place, .bytes = t->bytes };
-	owner_growth_judge(&one->growth, timeline, v->model, timeline_samples(timeline), &t->place, &t->table,
+	owner_growth_judge(&one->growth, timeline, sel->model, timeline_samples(timeline), &t->place, &t->table,
 			   t->doubt);
 	if (outlook_goes_on(one->growth.outlook) && is_collected(f, &t->place))
 		one->growth.outlook = OUTLOOK_COLLECTED;
@@ -102,7 +102,7 @@ static void begin_together(struct own_track *list, size_t count, const struct co
 	}
 }
 
-static int add_tracks_of(struct findings *f, const struct timeline *timeline, const struct selection *v,
+static int add_tracks_of(struct findings *f, const struct timeline *timeline, const struct selection *sel,
 			 const struct step_list *steps, owners_fold *fold)
 {
 	const struct cohorts *c = timeline_cohorts(timeline);
@@ -114,23 +114,24 @@ static int add_tracks_of(struct findings *f, const struct timeline *timeline, co
 		to->place = (struct growth_place){ steps->process->id, (enum model_kind)t->kind, t->device };
 		to->doubt = t->doubt;
 		to->bytes = cohorts_track_live(c, to->place.process, to->place.kind, to->place.device);
-		start_up_less(&to->table, c, v->model, v->reader, v->stacks, fold, &to->place);
+		start_up_less(&to->table, c, sel->model, sel->reader, sel->stacks, fold, &to->place);
 	}
 	if (e == 0)
 		begin_together(list, steps->track_count, c);
 	for (size_t k = 0; e == 0 && k < steps->track_count; k++)
-		e = judge_track(f, timeline, v, &list[k]);
+		e = judge_track(f, timeline, sel, &list[k]);
 	free(list);
 	return e;
 }
 
-static int add_tracks(struct findings *f, const struct timeline *timeline, const struct selection *v, owners_fold *fold)
+static int add_tracks(struct findings *f, const struct timeline *timeline, const struct selection *sel,
+		      owners_fold *fold)
 {
 	int e = 0;
-	for (unsigned id = 0; e == 0 && id < reader_processes(v->reader); id++) {
+	for (unsigned id = 0; e == 0 && id < reader_processes(sel->reader); id++) {
 		const struct step_list *steps =
-			selection_has(v, reader_process(v->reader, id)) ? timeline_step_list(timeline, id) : NULL;
-		e = steps ? add_tracks_of(f, timeline, v, steps, fold) : 0;
+			selection_has(sel, reader_process(sel->reader, id)) ? timeline_step_list(timeline, id) : NULL;
+		e = steps ? add_tracks_of(f, timeline, sel, steps, fold) : 0;
 	}
 	return e;
 }
@@ -144,34 +145,34 @@ static void find_groups(struct findings *f)
 	free(list);
 }
 
-int findings_make(struct findings *f, const struct timeline *timeline, const struct selection *v, enum by by,
+int findings_make(struct findings *f, const struct timeline *timeline, const struct selection *sel, enum by by,
 		  owners_fold *fold)
 {
 	*f = (struct findings){ 0 };
-	int e = list_sites(f, timeline_cohorts(timeline), v);
+	int e = list_sites(f, timeline_cohorts(timeline), sel);
 	for (int kind = 0; e == 0 && f->site_count && kind < MODEL_KINDS; kind++) {
 		struct owners_query q = {
 			.measure = OWNERS_LIVE,
 			.kind = (enum model_kind)kind,
 			.by = by,
-			.filter = v->options->filter,
-			.categories = v->categories,
-			.flags = selection_flags(v->options),
-			.processes = v->processes,
+			.filter = sel->options->filter,
+			.categories = sel->categories,
+			.flags = selection_flags(sel->options),
+			.processes = sel->processes,
 			.fold = fold,
 			.list = f->sites,
 			.list_count = f->site_count,
 		};
-		if (!(v->kinds & 1u << kind))
+		if (!(sel->kinds & 1u << kind))
 			continue;
 		if (kind < MODEL_HOST_KINDS)
-			e = add_owners(f, timeline, v, &q);
-		for (unsigned i = 0; e == 0 && kind >= MODEL_HOST_KINDS && i < model_devices(v->model); i++) {
-			q.device = model_device(v->model, i);
-			e = selection_has_device(v, i) ? add_owners(f, timeline, v, &q) : 0;
+			e = add_owners(f, timeline, sel, &q);
+		for (unsigned i = 0; e == 0 && kind >= MODEL_HOST_KINDS && i < model_devices(sel->model); i++) {
+			q.device = model_device(sel->model, i);
+			e = selection_has_device(sel, i) ? add_owners(f, timeline, sel, &q) : 0;
 		}
 	}
-	e = e ? e : add_tracks(f, timeline, v, fold);
+	e = e ? e : add_tracks(f, timeline, sel, fold);
 	if (e)
 		findings_fini(f);
 	else

@@ -20,13 +20,13 @@ static const char *fold(struct stacks *s, uint32_t stack)
 /* ---- owners -------------------------------------------------------------------------------------------- */
 
 /* What a process held that was killed, or runs, is no leak. */
-static uint64_t held_at_death(const struct selection *v)
+static uint64_t held_at_death(const struct selection *sel)
 {
 	uint64_t bytes = 0;
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-		const struct process *p = reader_process(v->reader, id);
-		if (selection_has(v, p) && p->exit_kind != MT_EXIT_CODE)
-			bytes += model_process(v->model, id)->kind[MODEL_HEAP].live_bytes;
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
+		const struct process *p = reader_process(sel->reader, id);
+		if (selection_has(sel, p) && p->exit_kind != MT_EXIT_CODE)
+			bytes += model_process(sel->model, id)->kind[MODEL_HEAP].live_bytes;
 	}
 	return bytes;
 }
@@ -231,9 +231,10 @@ static bool is_part(const struct leaks *l, const struct leak *leak)
 
 static void set_scale(struct leaks *l)
 {
-	const struct selection *v = l->selection;
-	const struct reader_host *host = reader_hosts(v->reader) ? reader_host(v->reader, 0) : NULL; /* as a report */
-	l->scale = growth_scale_of(v->model, host, timeline_samples(l->timeline));
+	const struct selection *sel = l->selection;
+	const struct reader_host *host =
+		reader_hosts(sel->reader) ? reader_host(sel->reader, 0) : NULL; /* as a report */
+	l->scale = growth_scale_of(sel->model, host, timeline_samples(l->timeline));
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
 		if (leak->kind < MODEL_HOST_KINDS && leak_leaks(leak) && !leak->suppressed && is_part(l, leak))
@@ -241,22 +242,24 @@ static void set_scale(struct leaks *l)
 	}
 }
 
-int leaks_init(struct leaks *l, struct selection *v, struct timeline *timeline, struct suppress *suppress,
+int leaks_init(struct leaks *l, struct selection *sel, struct timeline *timeline, struct suppress *suppress,
 	       struct findings *findings)
 {
-	*l = (struct leaks){ .selection = v, .timeline = timeline, .suppress = suppress, .in_use = held_at_death(v) };
+	*l = (struct leaks){
+		.selection = sel, .timeline = timeline, .suppress = suppress, .in_use = held_at_death(sel)
+	};
 	size_t count = 0;
 	int e = 0;
 	suppressing = suppress;
 	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++) {
-		if (!(v->kinds & 1u << kind))
+		if (!(sel->kinds & 1u << kind))
 			continue;
-		e = selection_owners(v, OWNERS_LIVE, kind, fold, &l->live[kind]);
+		e = selection_owners(sel, OWNERS_LIVE, kind, fold, &l->live[kind]);
 		count += e == 0 ? l->live[kind]->count : 0;
 	}
-	l->findings = findings && v->by == BY_SITE && !suppress ? findings : &l->own_findings;
+	l->findings = findings && sel->by == BY_SITE && !suppress ? findings : &l->own_findings;
 	if (e == 0 && l->findings == &l->own_findings)
-		e = findings_make(&l->own_findings, timeline, v, v->by, fold);
+		e = findings_make(&l->own_findings, timeline, sel, sel->by, fold);
 	l->groups = l->findings->groups;
 	if (e == 0 && !(l->list = calloc(count + l->findings->count + 1, sizeof(*l->list))))
 		e = error_memory();
@@ -267,7 +270,7 @@ int leaks_init(struct leaks *l, struct selection *v, struct timeline *timeline, 
 		leaks_fini(l);
 		return e;
 	}
-	process_piles_find(&l->pile, v->reader, v->model, timeline_samples(timeline));
+	process_piles_find(&l->pile, sel->reader, sel->model, timeline_samples(timeline));
 	count_rest(l);
 	count_least(l);
 	set_scale(l);

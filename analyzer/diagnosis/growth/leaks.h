@@ -44,7 +44,7 @@ struct leaks {
 
 /* Behind selection_run() and timeline_run(). Takes over timeline and suppress, also when it fails. `findings`: by site,
  * of the diagnosis, which must outlive the result; NULL = none are there. */
-int leaks_init(struct leaks *l, struct selection *v, struct timeline *timeline, struct suppress *suppress,
+int leaks_init(struct leaks *l, struct selection *sel, struct timeline *timeline, struct suppress *suppress,
 	       struct findings *findings);
 void leaks_fini(struct leaks *l);
 

@@ -20,24 +20,25 @@ static double known(uint64_t bytes)
 }
 
 /* As of the device's last failure or its peak; where that was later than the last step, as of that one's end. */
-static int make_ledger(struct device_ledger *l, const struct timeline *timeline, const struct selection *v,
+static int make_ledger(struct device_ledger *l, const struct timeline *timeline, const struct selection *sel,
 		       const struct step_list *steps, const struct model_device *d)
 {
 	const struct model_moment *at = device_ledger_moment(d, NULL);
 	uint64_t end = steps->steps[steps->count - 1].end_ns;
 	if (at->ns > end)
-		return device_ledger_make_then(l, v->model, v->reader, timeline_samples(timeline), v->stacks, d, end);
-	return device_ledger_make(l, v->model, v->reader, timeline_samples(timeline), v->stacks, d, at);
+		return device_ledger_make_then(l, sel->model, sel->reader, timeline_samples(timeline), sel->stacks, d,
+					       end);
+	return device_ledger_make(l, sel->model, sel->reader, timeline_samples(timeline), sel->stacks, d, at);
 }
 
 /* How much of what the pool has is in no block. Of a moment that was folded steps know more than what is left of its
  * blocks. */
-static double unused_part(const struct selection *v, const struct step_list *steps, const struct step_track *t,
+static double unused_part(const struct selection *sel, const struct step_list *steps, const struct step_track *t,
 			  const struct device_ledger_process *one, uint64_t ns)
 {
 	double used = known(one->pool_allocated), all = used + known(one->pool_free);
 	size_t i = 0;
-	const struct model_fold *fold = &model_process(v->model, steps->process->id)->fold;
+	const struct model_fold *fold = &model_process(sel->model, steps->process->id)->fold;
 	if (ns < fold->until_ns || fold->now_other_bytes) {
 		while (i + 1 < steps->count && steps->steps[i].end_ns < ns)
 			i++;
@@ -47,13 +48,13 @@ static double unused_part(const struct selection *v, const struct step_list *ste
 }
 
 /* What others, and for a pool what lies outside it, leave of the device. */
-static bool device_limit(const struct timeline *timeline, const struct selection *v, const struct step_list *steps,
+static bool device_limit(const struct timeline *timeline, const struct selection *sel, const struct step_list *steps,
 			 const struct step_track *t, struct forecast_room *room)
 {
-	const struct model_device *d = model_device(v->model, t->device);
+	const struct model_device *d = model_device(sel->model, t->device);
 	struct device_ledger l;
 	double unused = 0;
-	if (!d->total_bytes || make_ledger(&l, timeline, v, steps, d) < 0)
+	if (!d->total_bytes || make_ledger(&l, timeline, sel, steps, d) < 0)
 		return false;
 	room->limit = l.total == MODEL_UNKNOWN ? (double)d->total_bytes : (double)l.total;
 	if (l.other_processes != MODEL_UNKNOWN)
@@ -65,7 +66,7 @@ static bool device_limit(const struct timeline *timeline, const struct selection
 		if (one->process && one->process->id == steps->process->id) {
 			room->limit -= t->kind == MODEL_POOL ? known(one->other) : 0;
 			/* It may stay as useless as it is, and grow with the pool. */
-			unused = t->kind == MODEL_POOL ? unused_part(v, steps, t, one, l.ns) : 0;
+			unused = t->kind == MODEL_POOL ? unused_part(sel, steps, t, one, l.ns) : 0;
 		} else if (one->process) {
 			room->limit -= known(one->bytes);
 		}
@@ -129,14 +130,14 @@ static bool is_over(const struct step_list *steps)
 	       p->exit_code == 0;
 }
 
-static bool find_limit(const struct timeline *timeline, const struct selection *v, const struct step_list *steps,
+static bool find_limit(const struct timeline *timeline, const struct selection *sel, const struct step_list *steps,
 		       const struct step_track *t, struct forecast_room *room)
 {
 	*room = (struct forecast_room){ .limit = INFINITY };
 	if (!steps->count || is_over(steps))
 		return false;
 	if (t->device != MODEL_NO_DEVICE)
-		return t->device < model_devices(v->model) && device_limit(timeline, v, steps, t, room);
+		return t->device < model_devices(sel->model) && device_limit(timeline, sel, steps, t, room);
 	if (!timeline_samples(timeline))
 		return false;
 	const uint64_t end = steps->steps[steps->count - 1].end_ns;
@@ -158,18 +159,18 @@ struct forecast owner_growth_forecast_to(const struct step_list *steps, const st
 	return f;
 }
 
-struct forecast owner_growth_forecast(const struct timeline *timeline, const struct selection *v,
+struct forecast owner_growth_forecast(const struct timeline *timeline, const struct selection *sel,
 				      const struct step_list *steps, const struct step_track *t, const struct growth *g,
 				      double *limit)
 {
 	struct forecast_room room;
-	bool known = find_limit(timeline, v, steps, t, &room);
+	bool known = find_limit(timeline, sel, steps, t, &room);
 	*limit = room.limit;
 	return known ? owner_growth_forecast_to(steps, t, g, room) : forecast_never;
 }
 
-struct forecast owner_growth_forecast_all(const struct timeline *timeline, const struct selection *v, uint32_t process,
-					  enum model_kind kind, uint32_t device, struct growth *all)
+struct forecast owner_growth_forecast_all(const struct timeline *timeline, const struct selection *sel,
+					  uint32_t process, enum model_kind kind, uint32_t device, struct growth *all)
 {
 	const struct step_list *steps = timeline_step_list(timeline, process);
 	double limit;
@@ -178,7 +179,7 @@ struct forecast owner_growth_forecast_all(const struct timeline *timeline, const
 		if (t->kind != kind || t->device != device)
 			continue;
 		*all = timeline_growth(steps, t);
-		return growth_is_steady(all) ? owner_growth_forecast(timeline, v, steps, t, all, &limit)
+		return growth_is_steady(all) ? owner_growth_forecast(timeline, sel, steps, t, all, &limit)
 					     : forecast_never;
 	}
 	return forecast_never;
@@ -340,9 +341,9 @@ static void sort_members(const struct owner *o)
 }
 
 /* Memory has ended already. */
-static bool has_failed(const struct selection *v, const struct step_list *steps, uint32_t device)
+static bool has_failed(const struct selection *sel, const struct step_list *steps, uint32_t device)
 {
-	const struct model_device *d = device == MODEL_NO_DEVICE ? NULL : model_device(v->model, device);
+	const struct model_device *d = device == MODEL_NO_DEVICE ? NULL : model_device(sel->model, device);
 	for (unsigned i = 0; d && i < d->oom_count; i++)
 		if (d->oom[i].process == steps->process->id && d->oom[i].outcome == OUTCOME_FATAL)
 			return true;
@@ -362,15 +363,15 @@ static double level_at_end(const struct timeline *timeline, const struct step_li
 }
 
 /* When its own growth has used up what its track has left. */
-static void look_ahead(struct owner_growth *t, const struct timeline *timeline, const struct selection *v,
+static void look_ahead(struct owner_growth *t, const struct timeline *timeline, const struct selection *sel,
 		       const struct model_site *site)
 {
 	const struct step_list *steps = timeline_step_list(timeline, t->process);
 	struct forecast_room room;
 	for (size_t k = 0; k < steps->track_count && steps->count && outlook_goes_on(t->outlook); k++) {
 		const struct step_track *track = &steps->tracks[k];
-		if (track->kind != site->kind || track->device != site->device || has_failed(v, steps, site->device) ||
-		    !find_limit(timeline, v, steps, track, &room))
+		if (track->kind != site->kind || track->device != site->device ||
+		    has_failed(sel, steps, site->device) || !find_limit(timeline, sel, steps, track, &room))
 			continue;
 		room.limit += t->bytes[t->points - 1] - level_at_end(timeline, steps, track);
 		room.x = t->x;
@@ -381,19 +382,19 @@ static void look_ahead(struct owner_growth *t, const struct timeline *timeline, 
 }
 
 /* How much of what the members [from, to) had, at any time, may be due to events that were lost. */
-static double doubt_of(const struct selection *v, const struct owner *o, size_t from, size_t to)
+static double doubt_of(const struct selection *sel, const struct owner *o, size_t from, size_t to)
 {
-	const struct model_process *p = model_process(v->model, o->members[from]->process);
+	const struct model_process *p = model_process(sel->model, o->members[from]->process);
 	const struct model_totals *kind = &p->kind[o->members[from]->kind];
-	const uint64_t lost = model_lost(v->model, o->members[from]->process);
+	const uint64_t lost = model_lost(sel->model, o->members[from]->process);
 	double doubt = 0, bytes = 0, blocks = 0;
 	if (!lost)
 		return 0;
 	if (!p->doubts)
 		return INFINITY;
 	for (size_t i = from; i < to; i++) {
-		const struct model_doubt d = model_doubt_of(v->model, o->members[i]);
-		double weight = owners_weight(v->reader, o->members[i]);
+		const struct model_doubt d = model_doubt_of(sel->model, o->members[i]);
+		double weight = owners_weight(sel->reader, o->members[i]);
 		doubt += weight * (double)(d.bytes + d.missed_bytes);
 		bytes += weight * (double)(o->members[i]->live_bytes + o->members[i]->peak_bytes);
 		blocks += weight * (double)(o->members[i]->live_blocks + o->members[i]->peak_blocks);
@@ -431,7 +432,7 @@ static void add_process(struct owner_growth *best, const struct owner_growth *t)
 }
 
 /* The members [from, to) are of one process. */
-static void judge_members(struct owner_growth *best, const struct timeline *timeline, const struct selection *v,
+static void judge_members(struct owner_growth *best, const struct timeline *timeline, const struct selection *sel,
 			  const struct owner *o, size_t from, size_t to)
 {
 	const struct model_site *site = o->members[from];
@@ -439,26 +440,27 @@ static void judge_members(struct owner_growth *best, const struct timeline *time
 	struct owner_growth t;
 	double most = 0;
 	for (size_t i = from; i < to; i++)
-		most += owners_weight(v->reader, o->members[i]) *
+		most += owners_weight(sel->reader, o->members[i]) *
 			(double)cohorts_live(timeline_cohorts(timeline), site->process, o->members[i]->number, NULL);
 	struct cohort_table *table = most < COHORTS_LEAST ? NULL : calloc(1, sizeof(*table));
 	for (size_t i = from; table && i < to; i++)
 		cohorts_add_site(timeline_cohorts(timeline), site->process, o->members[i]->number,
-				 owners_weight(v->reader, o->members[i]), table);
+				 owners_weight(sel->reader, o->members[i]), table);
 	if (!table)
 		return;
-	owner_growth_judge(&t, timeline, v->model, timeline_samples(timeline), &of, table, doubt_of(v, o, from, to));
+	owner_growth_judge(&t, timeline, sel->model, timeline_samples(timeline), &of, table,
+			   doubt_of(sel, o, from, to));
 	if (site->kind == MODEL_MAP && outlook_goes_on(t.outlook) && o->stack_count &&
-	    managed_heaps_stack(v, o->stacks->stack))
+	    managed_heaps_stack(sel, o->stacks->stack))
 		t.outlook = OUTLOOK_COLLECTED;
 	if (outlook_goes_on(t.outlook))
-		look_ahead(&t, timeline, v, site);
+		look_ahead(&t, timeline, sel, site);
 	add_process(best, &t);
 	free(table);
 }
 
 /* Per process: workers that come and go one after the other would look like growth in their sum. */
-void owner_growth_of(struct owner_growth *best, const struct timeline *timeline, const struct selection *v,
+void owner_growth_of(struct owner_growth *best, const struct timeline *timeline, const struct selection *sel,
 		     const struct owner *o)
 {
 	*best = (struct owner_growth){ 0 };
@@ -467,15 +469,15 @@ void owner_growth_of(struct owner_growth *best, const struct timeline *timeline,
 		to = from + 1;
 		while (to < o->member_count && !by_track(&o->members[from], &o->members[to]))
 			to++;
-		judge_members(best, timeline, v, o, from, to);
+		judge_members(best, timeline, sel, o, from, to);
 	}
 }
 
-bool owner_growth_goes_on(const struct timeline *timeline, const struct selection *v, const struct model_site *site)
+bool owner_growth_goes_on(const struct timeline *timeline, const struct selection *sel, const struct model_site *site)
 {
 	const struct owner one = { .members = &site, .member_count = 1 };
 	struct owner_growth t;
-	owner_growth_of(&t, timeline, v, &one);
+	owner_growth_of(&t, timeline, sel, &one);
 	return outlook_goes_on(t.outlook);
 }
 

@@ -45,14 +45,14 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 
 /* Of an owner's members; .growth.kind is none if they don't grow, or if lost events may have made it
  * (.growth.unproven). */
-void owner_growth_of(struct owner_growth *t, const struct timeline *timeline, const struct selection *v,
+void owner_growth_of(struct owner_growth *t, const struct timeline *timeline, const struct selection *sel,
 		     const struct owner *o);
 
 /* A leak before what else goes on, and that before what does not; then by bytes. */
 bool owner_growth_grew_more(const struct owner_growth *a, const struct owner_growth *b);
 
 /* Of one site by itself: it goes on growing. */
-bool owner_growth_goes_on(const struct timeline *timeline, const struct selection *v, const struct model_site *site);
+bool owner_growth_goes_on(const struct timeline *timeline, const struct selection *sel, const struct model_site *site);
 
 /* How a track that goes on growing rises, as it is shown: by the low points of its steps where these rise steadily,
  * else as it was judged. `judged` is of that track. */
@@ -69,14 +69,14 @@ unsigned owner_growth_group(struct owner_growth **list, size_t count);
  * processes' memory is taken off, and for the pool also what lies outside of it. On the host it is what the control
  * group or the machine had left at the end of the last of the list's steps. Nothing that was seen after that step is
  * used: for a copy of the list with fewer steps the result is what could be said at that time. */
-struct forecast owner_growth_forecast(const struct timeline *timeline, const struct selection *v,
+struct forecast owner_growth_forecast(const struct timeline *timeline, const struct selection *sel,
 				      const struct step_list *steps, const struct step_track *t, const struct growth *g,
 				      double *limit);
 
 /* The same of all memory of that kind in a process, which is what the user will see end. *all: how it grows. .ever is
  * false where it does not grow steadily. */
-struct forecast owner_growth_forecast_all(const struct timeline *timeline, const struct selection *v, uint32_t process,
-					  enum model_kind kind, uint32_t device, struct growth *all);
+struct forecast owner_growth_forecast_all(const struct timeline *timeline, const struct selection *sel,
+					  uint32_t process, enum model_kind kind, uint32_t device, struct growth *all);
 
 /* The first one with the limit in `room`; its high points are set from the track. */
 struct forecast owner_growth_forecast_to(const struct step_list *steps, const struct step_track *t,

@@ -49,32 +49,32 @@ static const void *ask_runtime(void *arg, const struct frame *f)
 	return NULL;
 }
 
-bool managed_heaps_stack(const struct selection *v, uint32_t stack)
+bool managed_heaps_stack(const struct selection *sel, uint32_t stack)
 {
-	return stacks_ask(v->stacks, stack, MEMO_RUNTIME, PART_NATIVE, ask_runtime, NULL) ||
-	       stacks_ask(v->stacks, stack, MEMO_RUNTIME_PYTHON, PART_PYTHON, ask_runtime, NULL);
+	return stacks_ask(sel->stacks, stack, MEMO_RUNTIME, PART_NATIVE, ask_runtime, NULL) ||
+	       stacks_ask(sel->stacks, stack, MEMO_RUNTIME_PYTHON, PART_PYTHON, ask_runtime, NULL);
 }
 
 /* As far as it is resident: what was never touched is taken for a part of mappings before it is one of the heap. */
-static uint64_t of_process(const struct selection *v, const struct host_process *p)
+static uint64_t of_process(const struct selection *sel, const struct host_process *p)
 {
-	const struct model_level *l = &model_process(v->model, p->process->id)->level;
+	const struct model_level *l = &model_process(sel->model, p->process->id)->level;
 	uint64_t bytes = 0, resident = less(p->live_heap + p->live_map, p->untouched);
 	for (size_t i = 0; i < l->stack_count; i++)
-		bytes += managed_heaps_stack(v, stacks_of(v->stacks, p->process, l->by_stack[i].node,
-							  l->by_stack[i].node2))
+		bytes += managed_heaps_stack(sel, stacks_of(sel->stacks, p->process, l->by_stack[i].node,
+							    l->by_stack[i].node2))
 				 ? l->by_stack[i].bytes
 				 : 0;
 	return lower(bytes, less(resident, p->live_heap));
 }
 
-struct managed_heaps managed_heaps_find(const struct selection *v, const struct host_memory *s)
+struct managed_heaps managed_heaps_find(const struct selection *sel, const struct host_memory *s)
 {
 	struct managed_heaps all = { 0 };
 	uint64_t most = 0;
-	for (unsigned id = 0; s && host_ledger(s)->known && id < reader_processes(v->reader); id++) {
+	for (unsigned id = 0; s && host_ledger(s)->known && id < reader_processes(sel->reader); id++) {
 		const struct host_process *p = host_process(s, id);
-		uint64_t bytes = p->rss == HOST_KILL_UNKNOWN ? 0 : of_process(v, p);
+		uint64_t bytes = p->rss == HOST_KILL_UNKNOWN ? 0 : of_process(sel, p);
 		if (!bytes)
 			continue;
 		all.several |= all.name && strcmp(all.name, p->process->name) != 0;

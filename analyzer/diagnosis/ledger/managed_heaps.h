@@ -15,9 +15,9 @@ struct managed_heaps {
 };
 
 /* Whether a runtime mapped it. */
-bool managed_heaps_stack(const struct selection *v, uint32_t stack);
+bool managed_heaps_stack(const struct selection *sel, uint32_t stack);
 
 /* At the ledger's moment. */
-struct managed_heaps managed_heaps_find(const struct selection *v, const struct host_memory *s);
+struct managed_heaps managed_heaps_find(const struct selection *sel, const struct host_memory *s);
 
 #endif

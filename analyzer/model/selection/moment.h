@@ -23,7 +23,7 @@ bool moment_is_time(const struct when *w);
 
 /* Behind the model's pass. The caller calls moments_fini(), also behind an error. Returns 0 or an error, wrong usage
  * where nothing matched --filter among them. */
-int moments_find(struct moments *, const struct selection *v);
+int moments_find(struct moments *, const struct selection *sel);
 void moments_fini(struct moments *);
 
 #endif

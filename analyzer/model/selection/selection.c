@@ -51,16 +51,17 @@ char *frame_place(const struct frame *f)
 	return line;
 }
 
-unsigned selection_telling_frames(const struct selection *v, uint32_t stack, const struct frame **frames, unsigned most)
+unsigned selection_telling_frames(const struct selection *sel, uint32_t stack, const struct frame **frames,
+				  unsigned most)
 {
 	unsigned count = 0;
-	for (struct stack_walk w = { .next = stack }; count < most && stack_step(v->stacks, &w);)
+	for (struct stack_walk w = { .next = stack }; count < most && stack_step(sel->stacks, &w);)
 		if (w.class == FRAME_PLAIN && w.frame->language && !strcmp(w.frame->language, "python") &&
-		    stack_shows(&w, selection_flags(v->options)))
+		    stack_shows(&w, selection_flags(sel->options)))
 			frames[count++] = w.frame;
 	if (count)
 		return count;
-	struct stack_site site = stacks_site(v->stacks, stack, selection_flags(v->options));
+	struct stack_site site = stacks_site(sel->stacks, stack, selection_flags(sel->options));
 	if (site.frame)
 		frames[count++] = site.frame;
 	if (site.caller && count < most)
@@ -92,15 +93,15 @@ char *owner_range(const struct owner *o)
 	return output_format("%s to %s", BYTES(o->sum.bytes_low), BYTES(o->sum.bytes_high));
 }
 
-const char *selection_end_title(const struct selection *v)
+const char *selection_end_title(const struct selection *sel)
 {
 	unsigned left = 0;
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-		const struct model_process *m = model_process(v->model, id);
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
+		const struct model_process *m = model_process(sel->model, id);
 		bool any = false;
 		for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
-			any |= v->kinds & 1u << kind && m->kind[kind].live_bytes;
-		left += any && selection_has(v, m->process);
+			any |= sel->kinds & 1u << kind && m->kind[kind].live_bytes;
+		left += any && selection_has(sel, m->process);
 	}
 	return left > 1 ? "at each end" : "at end";
 }
@@ -148,32 +149,32 @@ const char *recorded_part(const struct process *p, char out[RECORDED_PART])
 	return out;
 }
 
-size_t selection_rows(const struct selection *v, size_t usual)
+size_t selection_rows(const struct selection *sel, size_t usual)
 {
-	return v->options->rows ? v->options->rows : usual;
+	return sel->options->rows ? sel->options->rows : usual;
 }
 
-const char *selection_by_name(const struct selection *v)
+const char *selection_by_name(const struct selection *sel)
 {
-	return options_by_name(v->by);
+	return options_by_name(sel->by);
 }
 
-int selection_check_filter(const struct selection *v, bool matched)
+int selection_check_filter(const struct selection *sel, bool matched)
 {
-	if (!v->options->filter || matched)
+	if (!sel->options->filter || matched)
 		return 0;
 	return error_set(MT_EUSAGE, "--filter", ERROR_NO_OFFSET,
-			 "no stack of what was alive then has a frame that matches '%s'", v->options->filter);
+			 "no stack of what was alive then has a frame that matches '%s'", sel->options->filter);
 }
 
-enum model_split selection_split(const struct selection *v)
+enum model_split selection_split(const struct selection *sel)
 {
-	return v->by == BY_THREAD ? MODEL_SPLIT_THREAD : v->by == BY_SIZE ? MODEL_SPLIT_SIZE : MODEL_SPLIT_NONE;
+	return sel->by == BY_THREAD ? MODEL_SPLIT_THREAD : sel->by == BY_SIZE ? MODEL_SPLIT_SIZE : MODEL_SPLIT_NONE;
 }
 
-bool selection_has(const struct selection *v, const struct process *p)
+bool selection_has(const struct selection *sel, const struct process *p)
 {
-	return !v->processes || v->processes[p->id];
+	return !sel->processes || sel->processes[p->id];
 }
 
 unsigned selection_flags(const struct options *o)
@@ -182,67 +183,69 @@ unsigned selection_flags(const struct options *o)
 	       (o->no_python ? STACK_NO_PYTHON : 0);
 }
 
-static struct owners_query query_of(const struct selection *v, enum owners_measure measure, enum model_kind kind)
+static struct owners_query query_of(const struct selection *sel, enum owners_measure measure, enum model_kind kind)
 {
 	return (struct owners_query){
 		.measure = measure,
 		.kind = kind,
-		.device = v->device != MODEL_NO_DEVICE && kind >= MODEL_HOST_KINDS ? model_device(v->model, v->device)
-										   : NULL,
-		.by = v->by,
-		.filter = v->options->filter,
-		.categories = v->categories,
-		.flags = selection_flags(v->options),
-		.processes = v->processes,
+		.device = sel->device != MODEL_NO_DEVICE && kind >= MODEL_HOST_KINDS
+				  ? model_device(sel->model, sel->device)
+				  : NULL,
+		.by = sel->by,
+		.filter = sel->options->filter,
+		.categories = sel->categories,
+		.flags = selection_flags(sel->options),
+		.processes = sel->processes,
 	};
 }
 
-int selection_owners(const struct selection *v, enum owners_measure measure, enum model_kind kind, owners_fold *fold,
+int selection_owners(const struct selection *sel, enum owners_measure measure, enum model_kind kind, owners_fold *fold,
 		     struct owners **out)
 {
-	struct owners_query q = query_of(v, measure, kind);
+	struct owners_query q = query_of(sel, measure, kind);
 	q.fold = fold;
-	return owners_build(out, v->model, v->reader, v->stacks, &q);
+	return owners_build(out, sel->model, sel->reader, sel->stacks, &q);
 }
 
-int selection_owners_brief(const struct selection *v, enum owners_measure measure, enum model_kind kind,
+int selection_owners_brief(const struct selection *sel, enum owners_measure measure, enum model_kind kind,
 			   owners_fold *fold, struct owners **out)
 {
-	struct owners_query q = query_of(v, measure, kind);
+	struct owners_query q = query_of(sel, measure, kind);
 	q.fold = fold;
 	q.brief = true;
-	q.arenas = kind == MODEL_MAP && v->options->by == BY_UNSET && !v->options->json && !v->options->all_frames;
-	return owners_build(out, v->model, v->reader, v->stacks, &q);
+	q.arenas =
+		kind == MODEL_MAP && sel->options->by == BY_UNSET && !sel->options->json && !sel->options->all_frames;
+	return owners_build(out, sel->model, sel->reader, sel->stacks, &q);
 }
 
-int selection_device_owners(const struct selection *v, enum owners_measure measure, enum model_kind kind,
+int selection_device_owners(const struct selection *sel, enum owners_measure measure, enum model_kind kind,
 			    uint32_t device, struct owners **out)
 {
-	struct owners_query q = query_of(v, measure, kind);
-	q.device = model_device(v->model, device);
-	return owners_build(out, v->model, v->reader, v->stacks, &q);
+	struct owners_query q = query_of(sel, measure, kind);
+	q.device = model_device(sel->model, device);
+	return owners_build(out, sel->model, sel->reader, sel->stacks, &q);
 }
 
-int selection_leftovers(const struct selection *v, enum model_kind kind, owners_fold *fold, struct owners **out)
+int selection_leftovers(const struct selection *sel, enum model_kind kind, owners_fold *fold, struct owners **out)
 {
-	struct owners_query q = query_of(v, OWNERS_LIVE, kind);
+	struct owners_query q = query_of(sel, OWNERS_LIVE, kind);
 	q.ended_only = true;
 	q.brief = true;
 	q.fold = fold;
 	if (q.by == BY_STACK)
 		q.by = BY_SITE;
-	return owners_build(out, v->model, v->reader, v->stacks, &q);
+	return owners_build(out, sel->model, sel->reader, sel->stacks, &q);
 }
 
-uint64_t selection_bucket_ns(const struct selection *v, uint32_t bucket)
+uint64_t selection_bucket_ns(const struct selection *sel, uint32_t bucket)
 {
-	return v->from_ns + bucket * model_timeline_width_ns(v->model);
+	return sel->from_ns + bucket * model_timeline_width_ns(sel->model);
 }
 
-void selection_resample(const struct selection *v, const struct model_series *s, uint64_t *values, size_t count)
+void selection_resample(const struct selection *sel, const struct model_series *s, uint64_t *values, size_t count)
 {
-	uint64_t end = model_end_ns(v->model), span = end > v->from_ns ? end - v->from_ns : 1;
-	double scale = (double)model_timeline_width_ns(v->model) / (double)span * (double)count;
+	uint64_t end = model_end_ns(sel->model), span = end > sel->from_ns ? end - sel->from_ns : 1;
+	double scale = (double)model_timeline_width_ns(sel->model) / (double)span * (double)count;
 	memset(values, 0, count * sizeof(*values));
 	for (uint32_t i = 0; i < s->count; i++) {
 		double from = (double)(s->first + i) * scale, to = (double)(s->first + i + 1) * scale;
@@ -261,7 +264,7 @@ bool selection_wants_device(const struct options *o)
 	return o->device != NULL;
 }
 
-bool selection_has_device(const struct selection *v, uint32_t device)
+bool selection_has_device(const struct selection *sel, uint32_t device)
 {
-	return !selection_wants_device(v->options) || v->device == device;
+	return !selection_wants_device(sel->options) || sel->device == device;
 }

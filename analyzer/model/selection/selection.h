@@ -29,47 +29,47 @@ struct selection {
 };
 
 /* -n, or what the command shows without it. */
-size_t selection_rows(const struct selection *v, size_t usual);
+size_t selection_rows(const struct selection *sel, size_t usual);
 
 /* What --by is called: "site". */
-const char *selection_by_name(const struct selection *v);
+const char *selection_by_name(const struct selection *sel);
 
 /* Wrong usage where there is a --filter that nothing matched; else 0. */
-int selection_check_filter(const struct selection *v, bool matched);
+int selection_check_filter(const struct selection *sel, bool matched);
 
 /* How sites are told apart, as --by says. */
-enum model_split selection_split(const struct selection *v);
+enum model_split selection_split(const struct selection *sel);
 
-bool selection_has(const struct selection *v, const struct process *p);
-bool selection_has_device(const struct selection *v, uint32_t device);
+bool selection_has(const struct selection *sel, const struct process *p);
+bool selection_has_device(const struct selection *sel, uint32_t device);
 
 /* The innermost lines of Python, else the frame that says most: up to `most`, innermost first. Returns how many. */
-unsigned selection_telling_frames(const struct selection *v, uint32_t stack, const struct frame **frames,
+unsigned selection_telling_frames(const struct selection *sel, uint32_t stack, const struct frame **frames,
 				  unsigned most);
 
 /* Does --device name a device rather than memory of the host? */
 bool selection_wants_device(const struct options *o);
 
 /* The same of device memory on one device. */
-int selection_device_owners(const struct selection *v, enum owners_measure measure, enum model_kind kind,
+int selection_device_owners(const struct selection *sel, enum owners_measure measure, enum model_kind kind,
 			    uint32_t device, struct owners **out);
 
 /* Owners by --by, --filter and the frame options; fold is owners_query.fold. */
-int selection_owners(const struct selection *v, enum owners_measure measure, enum model_kind kind, owners_fold *fold,
+int selection_owners(const struct selection *sel, enum owners_measure measure, enum model_kind kind, owners_fold *fold,
 		     struct owners **out);
 
 /* The same, brief (see owners_query); of mappings Python's arenas are folded, unless --by or --all-frames is given. */
-int selection_owners_brief(const struct selection *v, enum owners_measure measure, enum model_kind kind,
+int selection_owners_brief(const struct selection *sel, enum owners_measure measure, enum model_kind kind,
 			   owners_fold *fold, struct owners **out);
 
 /* What processes left behind that exited by themselves, by site at the least; brief. */
-int selection_leftovers(const struct selection *v, enum model_kind kind, owners_fold *fold, struct owners **out);
+int selection_leftovers(const struct selection *sel, enum model_kind kind, owners_fold *fold, struct owners **out);
 
 /* When a bucket of a timeline begins. */
-uint64_t selection_bucket_ns(const struct selection *v, uint32_t bucket);
+uint64_t selection_bucket_ns(const struct selection *sel, uint32_t bucket);
 
 /* The highest value of a timeline in each of `count` equal stretches of the time looked at. */
-void selection_resample(const struct selection *v, const struct model_series *s, uint64_t *values, size_t count);
+void selection_resample(const struct selection *sel, const struct model_series *s, uint64_t *values, size_t count);
 
 /* enum stack_flag as the options say. */
 unsigned selection_flags(const struct options *o);
@@ -98,7 +98,7 @@ const char *base_name(const char *path);
 
 /* What the sum of live memory over processes is called: "at end", or "at each end" where several left some, each when
  * it ended, so that the sum may be more than there was at any time. */
-const char *selection_end_title(const struct selection *v);
+const char *selection_end_title(const struct selection *sel);
 
 /* What kind of end, enum mt_exit: "unknown", "exit", "signal", "exec". */
 const char *exit_name(uint32_t kind);

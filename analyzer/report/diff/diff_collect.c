@@ -70,10 +70,10 @@ static void add_most(struct diff *d, int side, enum section section, const char 
 
 static void take_totals(struct diff *d, int side)
 {
-	const struct selection *v = &d->side[side].selection;
+	const struct selection *sel = &d->side[side].selection;
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++) {
-		struct model_totals t = model_totals(v->model, (enum model_kind)kind);
-		if (!(v->kinds & 1u << kind) || !t.allocations)
+		struct model_totals t = model_totals(sel->model, (enum model_kind)kind);
+		if (!(sel->kinds & 1u << kind) || !t.allocations)
 			continue;
 		add(d, side, TOTALS, kind_name((enum model_kind)kind), "peak", (double)t.peak_bytes);
 		struct item *end =
@@ -81,7 +81,7 @@ static void take_totals(struct diff *d, int side)
 		if (end)
 			end->doubt[side] = (double)t.doubt_bytes;
 	}
-	add_seconds(d, side, TOTALS, "run", "duration", (double)reader_duration_ns(v->reader) / 1e9);
+	add_seconds(d, side, TOTALS, "run", "duration", (double)reader_duration_ns(sel->reader) / 1e9);
 }
 
 static void take_devices(struct diff *d, int side)
@@ -89,10 +89,10 @@ static void take_devices(struct diff *d, int side)
 	static const char *const figures[] = {
 		[LAYER_MEMORY] = "peak", [LAYER_POOL] = "pool peak", [LAYER_RESERVED] = "reserved peak"
 	};
-	const struct selection *v = &d->side[side].selection;
-	for (unsigned i = 0; i < model_devices(v->model); i++) {
-		const struct model_device *m = model_device(v->model, i);
-		if (!selection_has_device(v, i))
+	const struct selection *sel = &d->side[side].selection;
+	for (unsigned i = 0; i < model_devices(sel->model); i++) {
+		const struct model_device *m = model_device(sel->model, i);
+		if (!selection_has_device(sel, i))
 			continue;
 		for (int layer = 0; layer <= LAYER_RESERVED; layer++) {
 			double bytes = (double)m->layer[layer].peak_bytes;
@@ -103,14 +103,14 @@ static void take_devices(struct diff *d, int side)
 }
 
 /* At the peak of the heaps and of each device; where a device failed, when it did: as the report has them. */
-static void take_categories(struct diff *d, int side, const struct diagnosis *x)
+static void take_categories(struct diff *d, int side, const struct diagnosis *diagnosis)
 {
-	const struct selection *v = &d->side[side].selection;
-	for (unsigned i = 0; i < x->space_count; i++) {
-		const struct diagnosis_space *s = &x->spaces[i];
+	const struct selection *sel = &d->side[side].selection;
+	for (unsigned i = 0; i < diagnosis->space_count; i++) {
+		const struct diagnosis_space *s = &diagnosis->spaces[i];
 		bool host = s->device == MODEL_NO_DEVICE;
-		if (!(v->kinds & (host ? 1u << MODEL_HEAP : 1u << MODEL_DEVICE | 1u << MODEL_POOL)) ||
-		    (!host && !selection_has_device(v, s->device)))
+		if (!(sel->kinds & (host ? 1u << MODEL_HEAP : 1u << MODEL_DEVICE | 1u << MODEL_POOL)) ||
+		    (!host && !selection_has_device(sel, s->device)))
 			continue;
 		for (int c = 0; c < CATEGORIES; c++)
 			if (s->category[c])
@@ -120,29 +120,29 @@ static void take_categories(struct diff *d, int side, const struct diagnosis *x)
 }
 
 /* Two of one name are told apart by the order they started in. */
-static char *process_name(const struct selection *v, const struct process *p)
+static char *process_name(const struct selection *sel, const struct process *p)
 {
 	unsigned nth = 1;
 	for (unsigned id = 0; id < p->id; id++)
-		nth += !strcmp(reader_process(v->reader, id)->name, p->name);
+		nth += !strcmp(reader_process(sel->reader, id)->name, p->name);
 	return nth > 1 ? output_format("%s %u", p->name, nth) : output_format("%s", p->name);
 }
 
 static void take_process(struct diff *d, int side, const struct model_process *m)
 {
-	const struct selection *v = &d->side[side].selection;
-	char *name = process_name(v, m->process);
+	const struct selection *sel = &d->side[side].selection;
+	char *name = process_name(sel, m->process);
 	for (int kind = 0; name && kind < MODEL_HOST_KINDS; kind++)
-		if (v->kinds & 1u << kind && m->kind[kind].allocations) {
+		if (sel->kinds & 1u << kind && m->kind[kind].allocations) {
 			char *figure = output_format("%s peak", kind_name((enum model_kind)kind));
 			add(d, side, PROCESSES, name, figure ? figure : "peak", (double)m->kind[kind].peak_bytes);
 			free(figure);
 		}
-	for (unsigned i = 0; name && i < model_devices(v->model); i++) {
-		const struct model_share *s = model_share(v->model, i, m->process->id);
-		if (!s || !selection_has_device(v, i))
+	for (unsigned i = 0; name && i < model_devices(sel->model); i++) {
+		const struct model_share *s = model_share(sel->model, i, m->process->id);
+		if (!s || !selection_has_device(sel, i))
 			continue;
-		char *figure = output_format("%s peak", model_device(v->model, i)->name);
+		char *figure = output_format("%s peak", model_device(sel->model, i)->name);
 		add(d, side, PROCESSES, name, figure ? figure : "peak", (double)s->layer[LAYER_MEMORY].peak_bytes);
 		free(figure);
 	}
@@ -151,10 +151,10 @@ static void take_process(struct diff *d, int side, const struct model_process *m
 
 static void take_processes(struct diff *d, int side)
 {
-	const struct selection *v = &d->side[side].selection;
-	for (unsigned id = 0; id < reader_processes(v->reader); id++)
-		if (selection_has(v, reader_process(v->reader, id)))
-			take_process(d, side, model_process(v->model, id));
+	const struct selection *sel = &d->side[side].selection;
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++)
+		if (selection_has(sel, reader_process(sel->reader, id)))
+			take_process(d, side, model_process(sel->model, id));
 }
 
 /* A line that moved is the same phase: its file and what it calls tell it. */
@@ -168,16 +168,16 @@ static char *phase_name(const struct phase *p)
 
 static void take_phases(struct diff *d, int side)
 {
-	const struct selection *v = &d->side[side].selection;
+	const struct selection *sel = &d->side[side].selection;
 	const struct phases *phases = timeline_phases(d->side[side].analysis.timeline);
 	char track[64], *figure;
 	for (size_t i = 0; i < phases_count(phases); i++) {
 		const struct phase *p = phases_get(phases, i);
 		char *name = phase_name(p);
-		if (name && selection_has(v, reader_process(v->reader, p->process->id))) {
+		if (name && selection_has(sel, reader_process(sel->reader, p->process->id))) {
 			add_seconds(d, side, PHASES, name, "time", (double)p->busy_ns / 1e9);
 			for (size_t k = 0; k < p->track_count; k++) {
-				timeline_track_name(v, p->process, p->tracks[k].kind, p->tracks[k].device, track,
+				timeline_track_name(sel, p->process, p->tracks[k].kind, p->tracks[k].device, track,
 						    sizeof(track));
 				figure = output_format("%s peak", track);
 				add_most(d, side, PHASES, name, figure ? figure : "peak",
@@ -204,14 +204,14 @@ static double middle(const struct step_list *steps, const struct step_track *t,
 
 static void take_steps(struct diff *d, int side)
 {
-	const struct selection *v = &d->side[side].selection;
-	const struct step_list *steps = timeline_main(d->side[side].analysis.timeline, v);
+	const struct selection *sel = &d->side[side].selection;
+	const struct step_list *steps = timeline_main(d->side[side].analysis.timeline, sel);
 	char track[64];
 	if (!steps)
 		return;
 	add_seconds(d, side, STEPS, "step", "time", timeline_period(steps));
 	for (size_t k = 0; k < steps->track_count; k++) {
-		timeline_track_name(v, steps->process, steps->tracks[k].kind, steps->tracks[k].device, track,
+		timeline_track_name(sel, steps->process, steps->tracks[k].kind, steps->tracks[k].device, track,
 				    sizeof(track));
 		add(d, side, STEPS, track, "low", middle(steps, &steps->tracks[k], step_low));
 		add(d, side, STEPS, track, "high", middle(steps, &steps->tracks[k], step_high));
@@ -267,12 +267,13 @@ static uint64_t shape_of(struct stacks *s, uint32_t stack)
 
 static void take_owner(struct diff *d, int side, const struct owner *o, enum model_kind kind)
 {
-	const struct selection *v = &d->side[side].selection;
-	bool whole = v->by == BY_STACK && o->stack_count;
+	const struct selection *sel = &d->side[side].selection;
+	bool whole = sel->by == BY_STACK && o->stack_count;
 	char *text = owner_text(o), *where = o->frame && !o->label ? frame_where(o->frame) : NULL;
 	size_t file = where ? strcspn(where, ":") : 0;
-	char *id = whole ? output_format("%d %016llx", kind, (unsigned long long)shape_of(v->stacks, o->stacks->stack))
-			 : output_format("%d %s %.*s", kind, text ? text : "", (int)file, where ? where : "");
+	char *id =
+		whole ? output_format("%d %016llx", kind, (unsigned long long)shape_of(sel->stacks, o->stacks->stack))
+		      : output_format("%d %s %.*s", kind, text ? text : "", (int)file, where ? where : "");
 	char *name = output_format("%s%s%s", text ? text : "", where && *where ? "  " : "", where ? where : "");
 	struct item *i = id && name ? item_of(d, SITES, id, name, kind_name(kind)) : NULL;
 	if (i) {
@@ -291,13 +292,13 @@ static void take_owner(struct diff *d, int side, const struct owner *o, enum mod
 
 static int take_sites(struct diff *d, int side)
 {
-	const struct selection *v = &d->side[side].selection;
+	const struct selection *sel = &d->side[side].selection;
 	int e = 0;
 	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++) {
 		struct owners *s = NULL;
-		if (!(v->kinds & 1u << kind))
+		if (!(sel->kinds & 1u << kind))
 			continue;
-		e = selection_owners(v, OWNERS_HOST_PEAK, (enum model_kind)kind, NULL, &s);
+		e = selection_owners(sel, OWNERS_HOST_PEAK, (enum model_kind)kind, NULL, &s);
 		for (size_t i = 0; s && i < s->count; i++)
 			take_owner(d, side, &s->owners[i], (enum model_kind)kind);
 		owners_free(s);

@@ -36,8 +36,8 @@ static json_t *json_item(const struct diff *d, const struct item *i)
 			    i->has[0] && i->has[1] && i->value[0] > 0 ? json_real(100 * diff_change(i) / i->value[0])
 								      : json_null());
 	if (i->section == SITES) {
-		const struct selection *v = &d->side[i->stack_side].selection;
-		json_object_set_new(o, "stack", json_stack(v->stacks, i->stack, selection_flags(v->options)));
+		const struct selection *sel = &d->side[i->stack_side].selection;
+		json_object_set_new(o, "stack", json_stack(sel->stacks, i->stack, selection_flags(sel->options)));
 	}
 	return o;
 }

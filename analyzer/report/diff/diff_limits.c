@@ -66,8 +66,8 @@ void diff_add_sites(struct diff *d, struct ci *ci)
 		const struct item *i = d->sorted[k];
 		if (i->section != SITES || diff_change(i) < DIFF_LEAST_BYTES)
 			continue;
-		struct selection *v = &d->side[i->stack_side].selection;
-		struct stack_site site = stacks_site(v->stacks, i->stack, selection_flags(v->options));
+		struct selection *sel = &d->side[i->stack_side].selection;
+		struct stack_site site = stacks_site(sel->stacks, i->stack, selection_flags(sel->options));
 		char *text = diff_change_text(i), *percent = diff_percent_text(i);
 		ci_add(ci, false, "more memory",
 		       output_format("%s (%s): %s (%s)", i->name, i->figure, text ? text : "", percent ? percent : ""),

@@ -128,11 +128,12 @@ static void print_section(const struct diff *d, enum section section)
 	print("\n");
 }
 
-static uint64_t lost_of(const struct selection *v)
+static uint64_t lost_of(const struct selection *sel)
 {
 	uint64_t lost = 0;
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-		const uint64_t more = selection_has(v, reader_process(v->reader, id)) ? model_lost(v->model, id) : 0;
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
+		const uint64_t more =
+			selection_has(sel, reader_process(sel->reader, id)) ? model_lost(sel->model, id) : 0;
 		lost = more > UINT64_MAX - lost ? UINT64_MAX : lost + more;
 	}
 	return lost;
@@ -141,15 +142,15 @@ static uint64_t lost_of(const struct selection *v)
 static void print_missing(const struct diff *d)
 {
 	for (int side = 0; side < 2; side++) {
-		const struct selection *v = &d->side[side].selection;
-		uint64_t lost = lost_of(v);
-		selection_print_imported(v);
+		const struct selection *sel = &d->side[side].selection;
+		uint64_t lost = lost_of(sel);
+		selection_print_imported(sel);
 		if (lost)
 			output_line(STYLE_BAD,
 				    output_format("INCOMPLETE: %s lost %s%sevents, which may be what differs",
 						  side ? "AFTER" : "BEFORE", lost == UINT64_MAX ? "" : COUNT(lost),
 						  lost == UINT64_MAX ? "" : " "));
-		else if (!reader_complete(v->reader))
+		else if (!reader_complete(sel->reader))
 			output_line(STYLE_BAD,
 				    output_format("INCOMPLETE: %s, see memtrace check", side ? "AFTER" : "BEFORE"));
 	}

@@ -215,18 +215,18 @@ static const struct moment *main_moment(const struct moments *m)
 }
 
 /* What the format has no place for. */
-static void print_notes(const struct selection *v, const struct moments *m)
+static void print_notes(const struct selection *sel, const struct moments *m)
 {
 	bool estimated = false;
 	for (size_t i = 0; i < m->count; i++)
 		estimated = estimated || m->moments[i].sites->estimated;
-	if (!reader_complete(v->reader))
+	if (!reader_complete(sel->reader))
 		print_error("memtrace: note: the trace is incomplete: what is left, see memtrace check\n");
 	if (estimated)
 		print_error("memtrace: note: stacks were sampled: their bytes are estimates\n");
-	if (moment_is_time(&v->options->at) && model_fold(v->model).until_ns)
+	if (moment_is_time(&sel->options->at) && model_fold(sel->model).until_ns)
 		print_error("memtrace: note: without short-lived blocks, which were folded at the disk limit\n");
-	if (model_fold(v->model).young_blocks)
+	if (model_fold(sel->model).young_blocks)
 		print_error("memtrace: note: without short-lived small blocks, which were recorded as totals\n");
 }
 
@@ -241,17 +241,17 @@ static int export_stacks(const struct export_ops *ops, struct export *x, const s
 	return e;
 }
 
-int export_run(const struct export_ops *ops, struct selection *v, bool all)
+int export_run(const struct export_ops *ops, struct selection *sel, bool all)
 {
 	struct model_query q = MODEL_QUERY_ALL;
 	struct moments m = { 0 };
-	struct export x = { .selection = v, .all = all || v->options->rows == OPTIONS_ALL_ROWS };
+	struct export x = { .selection = sel, .all = all || sel->options->rows == OPTIONS_ALL_ROWS };
 	int e = ops->ask ? ops->ask(&x, &q) : 0;
-	v->by = BY_STACK;
+	sel->by = BY_STACK;
 	if (e == 0)
-		e = selection_run(v, &q);
+		e = selection_run(sel, &q);
 	if (e == 0 && ops->stack)
-		e = moments_find(&m, v);
+		e = moments_find(&m, sel);
 	x.main = main_moment(&m);
 	if (e == 0)
 		e = export_stacks(ops, &x, &m);
@@ -260,7 +260,7 @@ int export_run(const struct export_ops *ops, struct selection *v, bool all)
 	export_free_labels(&x);
 	e = e < 0 ? e : closed;
 	if (e == 0)
-		print_notes(v, &m);
+		print_notes(sel, &m);
 	moments_fini(&m);
 	return e;
 }

@@ -60,7 +60,7 @@ const struct export_ops *export_find(const char *name);
 
 /* Makes the pass over the events and writes the format to stdout, or where print_into() says. What modules and
  * libraries need for themselves is a stack by its name, and what is small is one, unless `all`. 0 or -MT_E*. */
-int export_run(const struct export_ops *, struct selection *v, bool all);
+int export_run(const struct export_ops *, struct selection *sel, bool all);
 
 /* Why a stack is not told by itself: the name that stands for it; NULL = it is. `bytes` of `sum`, as the `rank`-th
  * largest. */

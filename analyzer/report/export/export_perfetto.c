@@ -286,11 +286,11 @@ static void draw_phases(struct drawing *d)
 
 static void draw_steps(struct drawing *d)
 {
-	const struct selection *v = d->perfetto->selection;
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+	const struct selection *sel = d->perfetto->selection;
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
 		const struct step_list *list = timeline_step_list(d->perfetto->timeline, id);
 		struct lanes lanes = { 0 };
-		if (!list || list->source == LOOP_NONE || !selection_has(v, list->process))
+		if (!list || list->source == LOOP_NONE || !selection_has(sel, list->process))
 			continue;
 		for (size_t i = 0; i < list->count; i++) {
 			const struct step *s = &list->steps[i];
@@ -306,23 +306,23 @@ static void draw_steps(struct drawing *d)
 
 static void draw_failures(struct drawing *d)
 {
-	const struct selection *v = d->perfetto->selection;
-	for (unsigned i = 0; i < model_ooms(v->model); i++) {
-		const struct model_oom *o = model_oom(v->model, i);
-		const struct process *process = reader_process(v->reader, o->process);
-		if (!selection_has(v, process) || !selection_has_device(v, o->device))
+	const struct selection *sel = d->perfetto->selection;
+	for (unsigned i = 0; i < model_ooms(sel->model); i++) {
+		const struct model_oom *o = model_oom(sel->model, i);
+		const struct process *process = reader_process(sel->reader, o->process);
+		if (!selection_has(sel, process) || !selection_has_device(sel, o->device))
 			continue;
-		char *name = output_format("out of memory on %s: %s asked for", model_device(v->model, o->device)->name,
-					   BYTES(o->requested_bytes));
+		char *name = output_format("out of memory on %s: %s asked for",
+					   model_device(sel->model, o->device)->name, BYTES(o->requested_bytes));
 		put_event(d->perfetto, o->at.ns, process_track(d, process), TYPE_INSTANT, name ? name : "", 0);
 		free(name);
 	}
-	for (unsigned i = 0; i < model_failures(v->model); i++) {
-		const struct model_failure *f = model_failure(v->model, i);
-		const struct process *process = reader_process(v->reader, f->process);
+	for (unsigned i = 0; i < model_failures(sel->model); i++) {
+		const struct model_failure *f = model_failure(sel->model, i);
+		const struct process *process = reader_process(sel->reader, f->process);
 		char *name =
 			output_format("%s failed: %s asked for", process_hook(process, f->hook), BYTES(f->last_bytes));
-		if (selection_has(v, process))
+		if (selection_has(sel, process))
 			put_event(d->perfetto, f->last_ns, process_track(d, process), TYPE_INSTANT, name ? name : "",
 				  0);
 		free(name);

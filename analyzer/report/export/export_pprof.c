@@ -344,11 +344,11 @@ static void note_allocation(void *arg, const struct model_change *c)
 	a->blocks += (uint64_t)c->blocks;
 }
 
-static bool stacks_are_sampled(const struct selection *v)
+static bool stacks_are_sampled(const struct selection *sel)
 {
-	for (unsigned id = 0; id < reader_processes(v->reader); id++)
-		if (selection_has(v, reader_process(v->reader, id)) &&
-		    reader_process(v->reader, id)->stacks != MT_STACKS_ALL)
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++)
+		if (selection_has(sel, reader_process(sel->reader, id)) &&
+		    reader_process(sel->reader, id)->stacks != MT_STACKS_ALL)
 			return true;
 	return false;
 }
@@ -386,26 +386,27 @@ static int ask(struct export *x, struct model_query *q)
 
 static bool is_wanted(const struct export *x, const struct allocated *a)
 {
-	const struct selection *v = x->selection;
-	if (!x->all && !v->options->device &&
+	const struct selection *sel = x->selection;
+	if (!x->all && !sel->options->device &&
 	    (!x->main || a->kind != x->main->kind ||
 	     a->device != (x->main->device ? x->main->device->index : MODEL_NO_DEVICE)))
 		return false;
-	return a->blocks && v->kinds & 1u << a->kind &&
-	       (a->device == MODEL_NO_DEVICE || selection_has_device(v, a->device));
+	return a->blocks && sel->kinds & 1u << a->kind &&
+	       (a->device == MODEL_NO_DEVICE || selection_has_device(sel, a->device));
 }
 
 /* `sum`: of all that have nothing. */
 static int add_gone_stack(struct export *x, const struct allocated *a, uint64_t sum, struct frame_list *list)
 {
-	const struct selection *v = x->selection;
-	const struct process *process = reader_process(v->reader, a->process);
-	uint32_t stack = stacks_merged(v->stacks, stacks_of(v->stacks, process, a->node, a->node2));
+	const struct selection *sel = x->selection;
+	const struct process *process = reader_process(sel->reader, a->process);
+	uint32_t stack = stacks_merged(sel->stacks, stacks_of(sel->stacks, process, a->node, a->node2));
 	const struct moment at = { .kind = (enum model_kind)a->kind,
-				   .device = a->device == MODEL_NO_DEVICE ? NULL : model_device(v->model, a->device) };
-	const struct owner owner = { .category = categories_of(v->categories, stack, LIFETIME_UNKNOWN) };
+				   .device =
+					   a->device == MODEL_NO_DEVICE ? NULL : model_device(sel->model, a->device) };
+	const struct owner owner = { .category = categories_of(sel->categories, stack, LIFETIME_UNKNOWN) };
 	char *memory = export_memory(at.kind, at.device);
-	int e = memory ? stacks_list_shown(v->stacks, stack, selection_flags(v->options), list) : error_memory();
+	int e = memory ? stacks_list_shown(sel->stacks, stack, selection_flags(sel->options), list) : error_memory();
 	const char *label = export_label(x, at.kind, stack, a->bytes, sum, 0);
 	const struct frame *only = label ? export_label_frame(x, label) : NULL;
 	if (e == 0)
@@ -425,7 +426,7 @@ static int add_gone_stack(struct export *x, const struct allocated *a, uint64_t 
 
 static int add_gone(struct export *x)
 {
-	const struct selection *v = x->selection;
+	const struct selection *sel = x->selection;
 	const struct profile *p = x->state;
 	struct frame_list list = { 0 };
 	uint64_t sum = 0;
@@ -435,10 +436,10 @@ static int add_gone(struct export *x)
 		if (!is_wanted(x, a))
 			continue;
 		sum += a->bytes;
-		stacks_prepare(v->stacks, reader_process(v->reader, a->process), a->node);
-		stacks_prepare(v->stacks, reader_process(v->reader, a->process), a->node2);
+		stacks_prepare(sel->stacks, reader_process(sel->reader, a->process), a->node);
+		stacks_prepare(sel->stacks, reader_process(sel->reader, a->process), a->node2);
 	}
-	stacks_look_ahead(v->stacks, NULL);
+	stacks_look_ahead(sel->stacks, NULL);
 	for (uint32_t n = 1; n <= p->allocated.count && e == 0; n++)
 		if (is_wanted(x, set_record(&p->allocated, n)))
 			e = add_gone_stack(x, set_record(&p->allocated, n), sum, &list);

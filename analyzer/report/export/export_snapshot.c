@@ -394,14 +394,14 @@ static bool has_pool(const struct model_share *share)
 }
 
 /* The process whose pools are looked at: the only one that has some. */
-static int find_process(const struct selection *v, const struct process **found)
+static int find_process(const struct selection *sel, const struct process **found)
 {
 	*found = NULL;
-	for (unsigned i = 0; i < model_devices(v->model); i++) {
-		const struct model_device *d = model_device(v->model, i);
-		for (unsigned k = 0; k < d->share_count && selection_has_device(v, i); k++) {
+	for (unsigned i = 0; i < model_devices(sel->model); i++) {
+		const struct model_device *d = model_device(sel->model, i);
+		for (unsigned k = 0; k < d->share_count && selection_has_device(sel, i); k++) {
 			const struct process *p = d->shares[k]->process;
-			if (!has_pool(d->shares[k]) || !selection_has(v, p) || p == *found)
+			if (!has_pool(d->shares[k]) || !selection_has(sel, p) || p == *found)
 				continue;
 			if (*found)
 				return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET,
@@ -431,17 +431,17 @@ static void forget(struct snapshot *s)
 
 static int run_to_peak(struct snapshot *s, const struct process *p)
 {
-	const struct selection *v = s->selection;
+	const struct selection *sel = s->selection;
 	const struct model_device *at = NULL;
-	for (unsigned i = 0; i < model_devices(v->model); i++) {
-		const struct model_share *share = model_share(v->model, i, p->id);
-		if (!share || !has_pool(share) || !selection_has_device(v, i))
+	for (unsigned i = 0; i < model_devices(sel->model); i++) {
+		const struct model_share *share = model_share(sel->model, i, p->id);
+		if (!share || !has_pool(share) || !selection_has_device(sel, i))
 			continue;
 		if (at)
 			return error_set(MT_EUSAGE, "--at", ERROR_NO_OFFSET,
 					 "peak of which device? --device %s or --device %s", at->name,
-					 model_device(v->model, i)->name);
-		at = model_device(v->model, i);
+					 model_device(sel->model, i)->name);
+		at = model_device(sel->model, i);
 	}
 	struct model_query q = MODEL_QUERY_ALL;
 	q.until_event = at ? at->peak.event : 0;
@@ -449,7 +449,7 @@ static int run_to_peak(struct snapshot *s, const struct process *p)
 	q.on_event = note_event;
 	q.arg = s;
 	forget(s);
-	return selection_run_again(v, &s->reader, &s->model, &q);
+	return selection_run_again(sel, &s->reader, &s->model, &q);
 }
 
 /* ---- writing: frames ------------------------------------------------------------------------------------- */

@@ -67,10 +67,10 @@ static json_t *json_ledger_processes(const struct device_ledger *l)
 	return list;
 }
 
-static json_t *json_ledger_at(struct diagnosis *x, const struct model_device *d, const struct model_moment *at,
+static json_t *json_ledger_at(struct diagnosis *diagnosis, const struct model_device *d, const struct model_moment *at,
 			      json_t **processes)
 {
-	const struct device_ledger *l = diagnosis_ledger(x, d, at);
+	const struct device_ledger *l = diagnosis_ledger(diagnosis, d, at);
 	if (processes)
 		*processes = l ? json_ledger_processes(l) : json_array();
 	return l ? json_ledger(l) : NULL;
@@ -117,12 +117,12 @@ static json_t *json_phase(const struct context *c, const struct model_oom *oom)
 
 /* ---- failures -------------------------------------------------------------------------------------------- */
 
-static json_t *json_event_stack(const struct selection *v, const struct process *p, uint32_t node, uint32_t node2)
+static json_t *json_event_stack(const struct selection *sel, const struct process *p, uint32_t node, uint32_t node2)
 {
-	return json_stack(v->stacks, stacks_of(v->stacks, p, node, node2), selection_flags(v->options));
+	return json_stack(sel->stacks, stacks_of(sel->stacks, p, node, node2), selection_flags(sel->options));
 }
 
-static json_t *json_refusals(const struct selection *v, const struct model_oom *oom, const struct process *p)
+static json_t *json_refusals(const struct selection *sel, const struct model_oom *oom, const struct process *p)
 {
 	json_t *list = json_array();
 	for (unsigned i = 0; i < oom->refusal_count; i++) {
@@ -132,7 +132,7 @@ static json_t *json_refusals(const struct selection *v, const struct model_oom *
 		json_object_set_new(o, "bytes", json_bytes(r->bytes));
 		json_object_set_new(o, "function", json_text(process_hook(p, r->hook)));
 		json_object_set_new(o, "status", json_integer(r->status));
-		json_object_set_new(o, "stack", json_event_stack(v, p, r->node, r->node2));
+		json_object_set_new(o, "stack", json_event_stack(sel, p, r->node, r->node2));
 		json_array_append_new(list, o);
 	}
 	return list;
@@ -154,11 +154,11 @@ static json_t *json_graphs(const struct model_pools *p)
 
 static json_t *json_oom(const struct context *c, const struct model_device *d, const struct model_oom *oom)
 {
-	const struct selection *v = c->selection;
+	const struct selection *sel = c->selection;
 	static const char *const outcomes[] = {
 		[OUTCOME_UNKNOWN] = "unknown", [OUTCOME_CAUGHT] = "caught", [OUTCOME_FATAL] = "fatal"
 	};
-	const struct process *p = reader_process(v->reader, oom->process);
+	const struct process *p = reader_process(sel->reader, oom->process);
 	json_t *o = json_object();
 	json_object_set_new(o, "time_s", json_seconds(oom->at.ns));
 	json_object_set_new(o, "pid", json_integer(p->pid));
@@ -184,8 +184,8 @@ static json_t *json_oom(const struct context *c, const struct model_device *d, c
 	json_object_set_new(o, "phase", json_phase(c, oom));
 	json_object_set_new(o, "verdict", json_null());
 	json_object_set_new(o, "ledger", json_ledger_at(c->diagnosis, d, &oom->at, NULL));
-	json_object_set_new(o, "refusals", json_refusals(v, oom, p));
-	json_object_set_new(o, "stack", json_event_stack(v, p, oom->node, oom->node2));
+	json_object_set_new(o, "refusals", json_refusals(sel, oom, p));
+	json_object_set_new(o, "stack", json_event_stack(sel, p, oom->node, oom->node2));
 	return o;
 }
 
@@ -268,12 +268,12 @@ static json_t *json_device(const struct context *c, const struct model_device *d
 	return o;
 }
 
-json_t *json_devices(const struct selection *v, const struct timeline *timeline, struct diagnosis *x)
+json_t *json_devices(const struct selection *sel, const struct timeline *timeline, struct diagnosis *diagnosis)
 {
-	const struct context c = { v, timeline, x };
+	const struct context c = { sel, timeline, diagnosis };
 	json_t *list = json_array();
-	for (unsigned i = 0; i < model_devices(v->model); i++)
-		if (selection_has_device(v, i))
-			json_array_append_new(list, json_device(&c, model_device(v->model, i)));
+	for (unsigned i = 0; i < model_devices(sel->model); i++)
+		if (selection_has_device(sel, i))
+			json_array_append_new(list, json_device(&c, model_device(sel->model, i)));
 	return list;
 }

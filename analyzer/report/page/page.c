@@ -29,12 +29,12 @@ static json_t *json_dirs(const struct options *o)
 }
 
 /* Of them it is not known who allocated. */
-static unsigned without_stacks(const struct selection *v)
+static unsigned without_stacks(const struct selection *sel)
 {
 	unsigned count = 0;
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-		const struct process *p = reader_process(v->reader, id);
-		count += selection_has(v, p) && p->stacks == MT_STACKS_NONE;
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
+		const struct process *p = reader_process(sel->reader, id);
+		count += selection_has(sel, p) && p->stacks == MT_STACKS_NONE;
 	}
 	return count;
 }

@@ -11,7 +11,7 @@
 
 struct page_tree;
 
-struct page_tree *page_tree_new(const struct selection *v);
+struct page_tree *page_tree_new(const struct selection *sel);
 void page_tree_free(struct page_tree *t); /* NULL is fine */
 
 /* The node of a stack, made if it is new; outer frames are its parents. If the tree is full it is the node of an outer
@@ -42,14 +42,14 @@ void page_tree_each_line(const struct page_tree *t, void (*f)(void *arg, const c
 /* ---- page_lists.c ---- */
 
 /* Which devices are on the page, by index: those that failed, then the largest. Allocated. */
-bool *page_devices(const struct selection *v);
+bool *page_devices(const struct selection *sel);
 
 /* Which processes are listed, by id: the page's own, those that did not end well, then the largest. Allocated. */
 bool *page_processes(const struct report *r, size_t most, size_t *left_out);
 
 /* Cuts what report_json() made: devices to those, and lists of phases and of shares of devices to the `most` that say
  * most. Sets "LIST_left_out": how many are missing. */
-void page_lists_cut(json_t *o, json_t *report, const struct selection *v, const bool *devices, size_t most);
+void page_lists_cut(json_t *o, json_t *report, const struct selection *sel, const bool *devices, size_t most);
 
 /* ---- page_stacks.c ---- */
 
@@ -64,7 +64,7 @@ void page_maps_json(json_t *o, const struct report *r, struct page_tree *t, size
 
 /* ---- page_series.c ---- */
 
-void page_series_json(json_t *o, const struct selection *v, const bool *devices); /* "series": memory over time */
+void page_series_json(json_t *o, const struct selection *sel, const bool *devices); /* "series": memory over time */
 /* "resident", of the host, and "device_samples": what else was on devices */
 void page_resident_json(json_t *o, const struct report *r);
 void page_device_samples_json(json_t *o, const struct report *r, const bool *devices);

@@ -83,14 +83,14 @@ static bool *best(struct ranked *all, size_t count, size_t most, size_t things)
 	return marked;
 }
 
-bool *page_devices(const struct selection *v)
+bool *page_devices(const struct selection *sel)
 {
-	const unsigned count = model_devices(v->model);
+	const unsigned count = model_devices(sel->model);
 	struct ranked *all = calloc(count + 1ul, sizeof(*all));
 	size_t n = 0;
 	for (unsigned i = 0; all && i < count; i++)
-		if (selection_has_device(v, i))
-			all[n++] = (struct ranked){ i, worth_of_device(model_device(v->model, i)) };
+		if (selection_has_device(sel, i))
+			all[n++] = (struct ranked){ i, worth_of_device(model_device(sel->model, i)) };
 	return best(all, n, MOST_DEVICES, count);
 }
 
@@ -112,36 +112,36 @@ static double worth_of_process(const struct report *r, const struct model_proces
 
 bool *page_processes(const struct report *r, size_t most, size_t *left_out)
 {
-	const struct selection *v = r->selection;
-	const unsigned count = reader_processes(v->reader);
+	const struct selection *sel = r->selection;
+	const unsigned count = reader_processes(sel->reader);
 	const struct process *own = report_main_program(r);
 	struct ranked *all = calloc(count + 1ul, sizeof(*all));
 	size_t n = 0;
 	for (unsigned id = 0; all && id < count; id++)
-		if (selection_has(v, reader_process(v->reader, id)))
-			all[n++] = (struct ranked){ id, worth_of_process(r, model_process(v->model, id), own) };
+		if (selection_has(sel, reader_process(sel->reader, id)))
+			all[n++] = (struct ranked){ id, worth_of_process(r, model_process(sel->model, id), own) };
 	*left_out = n > most ? n - most : 0;
 	return best(all, n, most, count);
 }
 
-static size_t cut_devices(json_t *report, const struct selection *v, const bool *shown)
+static size_t cut_devices(json_t *report, const struct selection *sel, const bool *shown)
 {
 	json_t *list = json_object_get(report, "devices");
 	const size_t before = json_array_size(list);
 	size_t at = 0;
-	for (unsigned i = 0; i < model_devices(v->model); i++)
+	for (unsigned i = 0; i < model_devices(sel->model); i++)
 		if (shown[i])
 			at++;
-		else if (selection_has_device(v, i))
+		else if (selection_has_device(sel, i))
 			json_array_remove(list, at);
 	return before - json_array_size(list);
 }
 
-void page_lists_cut(json_t *o, json_t *report, const struct selection *v, const bool *shown, size_t most)
+void page_lists_cut(json_t *o, json_t *report, const struct selection *sel, const bool *shown, size_t most)
 {
 	const json_t *list = json_object_get(report, "devices");
 	size_t shares = 0;
-	const size_t devices = cut_devices(report, v, shown);
+	const size_t devices = cut_devices(report, sel, shown);
 	const size_t phases = cut(report, "phases", most, worth_of_phase);
 	for (size_t i = 0; i < json_array_size(list); i++)
 		shares += cut(json_array_get(list, i), "processes", most, worth_of_share);

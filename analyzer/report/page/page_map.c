@@ -30,12 +30,12 @@ struct rectangle {
 
 static uint32_t look_up(const struct map *m, uint32_t process, uint32_t site)
 {
-	const struct selection *v = m->report->selection;
-	const struct model_site *s = model_site(v->model, process, site);
+	const struct selection *sel = m->report->selection;
+	const struct model_site *s = model_site(sel->model, process, site);
 	if (!s)
 		return 0;
-	return page_tree_node(m->tree,
-			      stacks_of_site(v->stacks, reader_process(v->reader, process), site, s->node, s->node2));
+	return page_tree_node(m->tree, stacks_of_site(sel->stacks, reader_process(sel->reader, process), site, s->node,
+						      s->node2));
 }
 
 static uint32_t node_of(const struct map *m, uint32_t process, uint32_t site)
@@ -191,26 +191,26 @@ static json_t *json_map(struct map *m, const struct model_device *d, uint64_t ns
 
 void page_maps_json(json_t *o, const struct report *r, struct page_tree *t, size_t most)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	const struct site_windows *w = r->analysis.windows;
-	const unsigned processes = reader_processes(v->reader);
+	const unsigned processes = reader_processes(sel->reader);
 	struct map m = { .report = r, .tree = t, .known = calloc(processes + 1ul, sizeof(*m.known)) };
 	json_t *list = json_array();
 	size_t count = site_windows_layouts(w);
-	for (unsigned i = 0; i < model_ooms(v->model); i++)
-		count += model_oom(v->model, i)->layout != NULL;
+	for (unsigned i = 0; i < model_ooms(sel->model); i++)
+		count += model_oom(sel->model, i)->layout != NULL;
 	const size_t each = count ? most / count : 0;
-	for (unsigned i = 0; m.known && i < model_ooms(v->model); i++) {
-		const struct model_oom *oom = model_oom(v->model, i);
-		const struct process *p = reader_process(v->reader, oom->process);
-		if (oom->layout && selection_has(v, p) && selection_has_device(v, oom->device))
-			json_array_append_new(list, json_map(&m, model_device(v->model, oom->device), oom->at.ns,
+	for (unsigned i = 0; m.known && i < model_ooms(sel->model); i++) {
+		const struct model_oom *oom = model_oom(sel->model, i);
+		const struct process *p = reader_process(sel->reader, oom->process);
+		if (oom->layout && selection_has(sel, p) && selection_has_device(sel, oom->device))
+			json_array_append_new(list, json_map(&m, model_device(sel->model, oom->device), oom->at.ns,
 							     oom->layout, oom, each));
 	}
 	for (size_t i = 0; m.known && i < site_windows_layouts(w); i++) {
 		const struct window_layout *at = site_windows_layout(w, i);
-		json_array_append_new(list,
-				      json_map(&m, model_device(v->model, at->device), at->ns, at->layout, NULL, each));
+		json_array_append_new(list, json_map(&m, model_device(sel->model, at->device), at->ns, at->layout, NULL,
+						     each));
 	}
 	for (unsigned id = 0; m.known && id < processes; id++)
 		free(m.known[id].nodes);

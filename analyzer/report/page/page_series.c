@@ -55,10 +55,10 @@ static void add_device(json_t *list, const struct model_device *d)
 		add_series(list, &(struct series){ layers[k], d, &d->timeline[k] });
 }
 
-static void add_samples(json_t *list, const struct selection *v)
+static void add_samples(json_t *list, const struct selection *sel)
 {
 	struct all_sample_series *all = NULL;
-	if (sample_series_open(&all, v) < 0)
+	if (sample_series_open(&all, sel) < 0)
 		return;
 	for (unsigned i = 0; i < sample_series_count(all); i++) {
 		const struct sample_series *s = sample_series_get(all, i);
@@ -69,19 +69,19 @@ static void add_samples(json_t *list, const struct selection *v)
 }
 
 /* Of all processes together. */
-void page_series_json(json_t *o, const struct selection *v, const bool *devices)
+void page_series_json(json_t *o, const struct selection *sel, const bool *devices)
 {
 	json_t *list = json_array();
-	for (unsigned i = 0; i < model_devices(v->model); i++)
+	for (unsigned i = 0; i < model_devices(sel->model); i++)
 		if (devices[i])
-			add_device(list, model_device(v->model, i));
+			add_device(list, model_device(sel->model, i));
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
-		for (unsigned i = 0; v->kinds & 1u << kind && i < reader_hosts(v->reader); i++)
-			add_series(list,
-				   &(struct series){ kind_name(kind), NULL, &model_host(v->model, i)->timeline[kind] });
-	add_samples(list, v);
-	json_object_set_new(o, "series_from_s", json_seconds(model_from_ns(v->model)));
-	json_object_set_new(o, "series_width_s", json_seconds(model_timeline_width_ns(v->model)));
+		for (unsigned i = 0; sel->kinds & 1u << kind && i < reader_hosts(sel->reader); i++)
+			add_series(list, &(struct series){ kind_name(kind), NULL,
+							   &model_host(sel->model, i)->timeline[kind] });
+	add_samples(list, sel);
+	json_object_set_new(o, "series_from_s", json_seconds(model_from_ns(sel->model)));
+	json_object_set_new(o, "series_width_s", json_seconds(model_timeline_width_ns(sel->model)));
 	json_object_set_new(o, "series", list);
 }
 
@@ -225,12 +225,12 @@ static void add_step(json_t *list, const struct report *r, const struct model_oo
 
 static void add_ooms(json_t *list, const struct report *r, const struct model_device *d)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	char at[32], track[64];
 	snprintf(track, sizeof(track), "%s pool", d->name);
 	for (unsigned i = 0; i < d->oom_count; i++) {
 		bool last = i + 1 == d->oom_count;
-		if (!selection_has(v, reader_process(v->reader, d->oom[i].process)) || (i >= 8 && !last))
+		if (!selection_has(sel, reader_process(sel->reader, d->oom[i].process)) || (i >= 8 && !last))
 			continue;
 		snprintf(at, sizeof(at), last ? "oom" : "oom:%u", i + 1);
 		add_moment(list, "OOM", at, d->oom[i].pool ? track : d->name, d->oom[i].at.ns);
@@ -241,11 +241,11 @@ static void add_ooms(json_t *list, const struct report *r, const struct model_de
 void page_moments_json(json_t *o, const struct report *r, const bool *devices)
 {
 	static const char *const tracks[] = { [MODEL_HEAP] = "heap", [MODEL_MAP] = "map", [MODEL_PINNED] = "pinned" };
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	json_t *list = json_array();
 	char track[64];
-	for (unsigned i = 0; i < model_devices(v->model); i++) {
-		const struct model_device *d = model_device(v->model, i);
+	for (unsigned i = 0; i < model_devices(sel->model); i++) {
+		const struct model_device *d = model_device(sel->model, i);
 		if (!devices[i])
 			continue;
 		add_ooms(list, r, d);
@@ -254,15 +254,15 @@ void page_moments_json(json_t *o, const struct report *r, const bool *devices)
 		add_moment(list, "Peak", "peak", d->name, d->peak.ns);
 	}
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
-		if (v->kinds & 1u << kind)
-			add_moment(list, "Peak", "peak", tracks[kind], model_totals(v->model, kind).peak_ns);
-	add_moment(list, "End", "end", NULL, model_end_ns(v->model));
+		if (sel->kinds & 1u << kind)
+			add_moment(list, "Peak", "peak", tracks[kind], model_totals(sel->model, kind).peak_ns);
+	add_moment(list, "End", "end", NULL, model_end_ns(sel->model));
 	json_object_set_new(o, "moments", list);
 }
 
 /* ---- growth -------------------------------------------------------------------------------------------------- */
 
-static json_t *json_owner_growth(const struct selection *v, const struct owner *o, enum model_kind kind,
+static json_t *json_owner_growth(const struct selection *sel, const struct owner *o, enum model_kind kind,
 				 const char *device, const struct owner_growth *g, struct page_tree *t)
 {
 	json_t *out = json_object(), *x = json_array(), *bytes = json_array();
@@ -273,7 +273,7 @@ static json_t *json_owner_growth(const struct selection *v, const struct owner *
 	free(where);
 	json_object_set_new(out, "memory", json_string(kind_name(kind)));
 	json_object_set_new(out, "device", json_text(device));
-	json_object_set_new(out, "pid", json_integer(reader_process(v->reader, g->process)->pid));
+	json_object_set_new(out, "pid", json_integer(reader_process(sel->reader, g->process)->pid));
 	json_object_set_new(out, "node",
 			    json_integer(o->stack_count ? page_tree_use(t, page_tree_node(t, o->stacks[0].stack)) : 0));
 	json_object_set_new(out, "stepped", json_boolean(g->stepped));
@@ -297,7 +297,7 @@ static json_t *json_owner_growth(const struct selection *v, const struct owner *
 /* Of the largest owners. */
 void page_growth_json(json_t *o, const struct report *r, struct page_tree *t, const bool *devices)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	const struct findings *f = &r->analysis.diagnosis->findings;
 	json_t *list = json_array();
 	size_t listed[MODEL_KINDS] = { 0 };
@@ -308,8 +308,8 @@ void page_growth_json(json_t *o, const struct report *r, struct page_tree *t, co
 		    listed[one->kind] == OWNERS_WITH_MEMBERS)
 			continue;
 		listed[one->kind]++;
-		json_array_append_new(list, json_owner_growth(v, one->owner, one->kind,
-							      host ? NULL : model_device(v->model, one->device)->name,
+		json_array_append_new(list, json_owner_growth(sel, one->owner, one->kind,
+							      host ? NULL : model_device(sel->model, one->device)->name,
 							      &one->growth, t));
 	}
 	json_object_set_new(o, "growing", list);

@@ -65,9 +65,9 @@ static enum lifetime lifetime_of(const struct report *r, const struct window_sit
 	return last > steps->steps[0].end_ns && first != UINT64_MAX ? LIFETIME_STEP : LIFETIME_FIRST_STEP;
 }
 
-static uint32_t stack_of(const struct selection *v, const struct window_site *s)
+static uint32_t stack_of(const struct selection *sel, const struct window_site *s)
 {
-	return stacks_of_site(v->stacks, reader_process(v->reader, s->process), s->site, s->node, s->node2);
+	return stacks_of_site(sel->stacks, reader_process(sel->reader, s->process), s->site, s->node, s->node2);
 }
 
 /* The stack of that key, which is made if it is new; NULL when there is no memory. */
@@ -123,10 +123,10 @@ static uint32_t add_whole(struct stack_list *l, uint32_t stack)
 /* *whole: all its frames are in it. */
 static struct page_stack *stack_of_site(struct stack_list *l, size_t i, struct window_values *room, bool *whole)
 {
-	const struct selection *v = l->report->selection;
+	const struct selection *sel = l->report->selection;
 	const struct site_windows *w = l->report->analysis.windows;
 	const struct window_site *s = site_windows_site(w, i);
-	const uint32_t stack = stack_of(v, s);
+	const uint32_t stack = stack_of(sel, s);
 	struct stack_key key = { .track = s->track,
 				 .node = i < l->whole ? add_whole(l, stack) : whole_node(l, stack),
 				 .label = label_of(l, s, stack) };
@@ -138,7 +138,7 @@ static struct page_stack *stack_of_site(struct stack_list *l, size_t i, struct w
 		site_windows_add(w, i, 1, room);
 		site_windows_sum(w, room);
 	}
-	key.category = categories_of(v->categories, stack, lifetime_of(l->report, s, room));
+	key.category = categories_of(sel->categories, stack, lifetime_of(l->report, s, room));
 	return stack_at(l, &key);
 }
 
@@ -221,15 +221,15 @@ static uint32_t *firsts_of(struct stack_list *l, size_t count)
 }
 
 /* Each file once, rather than one for each stack. */
-static void look_ahead(const struct selection *v, const struct site_windows *w, size_t count)
+static void look_ahead(const struct selection *sel, const struct site_windows *w, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct window_site *s = site_windows_site(w, i);
-		const struct process *p = reader_process(v->reader, s->process);
-		stacks_prepare(v->stacks, p, s->node);
-		stacks_prepare(v->stacks, p, s->node2);
+		const struct process *p = reader_process(sel->reader, s->process);
+		stacks_prepare(sel->stacks, p, s->node);
+		stacks_prepare(sel->stacks, p, s->node2);
 	}
-	stacks_look_ahead(v->stacks, NULL);
+	stacks_look_ahead(sel->stacks, NULL);
 }
 
 static int by_worth(const void *a, const void *b)
@@ -455,7 +455,7 @@ static bool sum_up(const struct report *r, const struct page_stack *s, const str
 		   struct window_values *room, uint64_t *temporary)
 {
 	const struct site_windows *w = r->analysis.windows;
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	bool estimated = false;
 	*temporary = 0;
 	memset(room, 0, site_windows_count(w) * sizeof(*room));
@@ -465,9 +465,9 @@ static bool sum_up(const struct report *r, const struct page_stack *s, const str
 			site_windows_prefetch(w, s->sites[i + AHEAD]);
 		if (i + 2 * AHEAD < s->site_count)
 			__builtin_prefetch(site_windows_site(w, s->sites[i + 2 * AHEAD]));
-		const bool sampled = reader_process(v->reader, site->process)->stacks == MT_STACKS_SAMPLE;
-		const struct model_site *m = model_site(v->model, site->process, site->site);
-		const double weight = m && sampled ? owners_weight(v->reader, m) : 1;
+		const bool sampled = reader_process(sel->reader, site->process)->stacks == MT_STACKS_SAMPLE;
+		const struct model_site *m = model_site(sel->model, site->process, site->site);
+		const double weight = m && sampled ? owners_weight(sel->reader, m) : 1;
 		*temporary += m ? (uint64_t)(m->temporary * weight) : 0;
 		estimated = estimated || weight != 1;
 		site_windows_add(w, s->sites[i], weight, room);
@@ -483,14 +483,14 @@ static json_t *json_page_stack(const struct report *r, struct page_tree *t, cons
 			       const struct process_sums *p, struct window_values *room)
 {
 	const struct site_windows *w = r->analysis.windows;
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	uint64_t temporary;
 	const bool estimated = sum_up(r, s, p, room, &temporary);
 	json_t *o = json_stack_windows(room, site_windows_count(w));
 	json_object_set_new(o, "track", json_integer(s->key.track));
 	json_object_set_new(o, "node", json_integer(page_tree_use(t, s->key.node)));
 	const struct window_site *first = site_windows_site(w, s->sites[0]);
-	json_object_set_new(o, "site", json_integer(s->folded ? -2 : page_tree_site(t, stack_of(v, first))));
+	json_object_set_new(o, "site", json_integer(s->folded ? -2 : page_tree_site(t, stack_of(sel, first))));
 	if (s->key.label)
 		json_object_set_new(o, "label", json_integer(page_tree_use(t, s->key.label)));
 	json_object_set_new(o, "category", json_text(category_name(s->key.category)));
@@ -513,14 +513,14 @@ static json_t *json_column(const struct window_track *t, uint32_t count, size_t 
 	return list;
 }
 
-static json_t *json_track(const struct selection *v, const struct window_track *t, uint32_t count)
+static json_t *json_track(const struct selection *sel, const struct window_track *t, uint32_t count)
 {
 	json_t *o = json_object();
 	json_object_set_new(o, "kind", json_string(kind_name(t->kind)));
 	json_object_set_new(o, "device",
-			    json_text(t->device == MODEL_NO_DEVICE ? NULL : model_device(v->model, t->device)->name));
+			    json_text(t->device == MODEL_NO_DEVICE ? NULL : model_device(sel->model, t->device)->name));
 	json_object_set_new(o, "uuid",
-			    json_text(t->device == MODEL_NO_DEVICE ? NULL : model_device(v->model, t->device)->uuid));
+			    json_text(t->device == MODEL_NO_DEVICE ? NULL : model_device(sel->model, t->device)->uuid));
 	json_object_set_new(o, "live", json_column(t, count, offsetof(struct window_values, live)));
 	json_object_set_new(o, "high", json_column(t, count, offsetof(struct window_values, at_high)));
 	json_object_set_new(o, "allocated", json_column(t, count, offsetof(struct window_values, allocated)));

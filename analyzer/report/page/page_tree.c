@@ -42,11 +42,11 @@ struct page_tree {
 	uint32_t told_frame_count, told_node_count;
 };
 
-struct page_tree *page_tree_new(const struct selection *v)
+struct page_tree *page_tree_new(const struct selection *sel)
 {
 	struct page_tree *t = calloc(1, sizeof(*t));
 	if (t) {
-		t->selection = v;
+		t->selection = sel;
 		t->told_frames = json_array();
 		t->told_nodes = json_array();
 	}
@@ -138,8 +138,8 @@ uint32_t page_tree_label(struct page_tree *t, const char *label)
 
 uint32_t page_tree_alone(struct page_tree *t, uint32_t stack)
 {
-	const struct selection *v = t->selection;
-	const struct frame *f = stacks_site_frame(v->stacks, stack, selection_flags(v->options));
+	const struct selection *sel = t->selection;
+	const struct frame *f = stacks_site_frame(sel->stacks, stack, selection_flags(sel->options));
 	const struct tree_frame *found = f ? frame_of(t, f) : NULL;
 	return found ? child_of(t, 0, found->index) : 0;
 }
@@ -191,8 +191,8 @@ uint32_t page_tree_outer(const struct page_tree *t, uint32_t node, unsigned dept
 
 int64_t page_tree_site(struct page_tree *t, uint32_t stack)
 {
-	const struct selection *v = t->selection;
-	const struct frame *f = stacks_site_frame(v->stacks, stack, selection_flags(v->options));
+	const struct selection *sel = t->selection;
+	const struct frame *f = stacks_site_frame(sel->stacks, stack, selection_flags(sel->options));
 	struct tree_frame *found = f ? frame_of(t, f) : NULL;
 	return found ? (int64_t)tell_frame(t, found) : -1;
 }

@@ -6,21 +6,21 @@ static json_t *json_known(uint64_t figure)
 	return figure == MODEL_UNKNOWN ? json_null() : json_bytes(figure);
 }
 
-static json_t *json_site(const struct selection *v, uint32_t process, uint32_t site)
+static json_t *json_site(const struct selection *sel, uint32_t process, uint32_t site)
 {
-	const struct process *p = reader_process(v->reader, process);
-	const struct model_site *s = model_site(v->model, process, site);
+	const struct process *p = reader_process(sel->reader, process);
+	const struct model_site *s = model_site(sel->model, process, site);
 	if (!s)
 		return json_array();
-	return json_stack(v->stacks, stacks_of(v->stacks, p, s->node, s->node2), selection_flags(v->options));
+	return json_stack(sel->stacks, stacks_of(sel->stacks, p, s->node, s->node2), selection_flags(sel->options));
 }
 
 /* ---- devices --------------------------------------------------------------------------------------------- */
 
-static json_t *json_segment(const struct selection *v, const struct pool_layout_segment *s)
+static json_t *json_segment(const struct selection *sel, const struct pool_layout_segment *s)
 {
 	json_t *o = json_object(), *blocks = json_array();
-	json_object_set_new(o, "pid", json_integer(reader_process(v->reader, s->process)->pid));
+	json_object_set_new(o, "pid", json_integer(reader_process(sel->reader, s->process)->pid));
 	json_object_set_new(o, "address", json_bytes(s->addr));
 	json_object_set_new(o, "size_bytes", json_bytes(s->size));
 	json_object_set_new(o, "used_bytes", json_bytes(s->used));
@@ -40,16 +40,16 @@ static json_t *json_segment(const struct selection *v, const struct pool_layout_
 	return o;
 }
 
-static json_t *json_pin(const struct selection *v, const struct pin *p)
+static json_t *json_pin(const struct selection *sel, const struct pin *p)
 {
 	json_t *o = json_object();
-	json_object_set_new(o, "pid", json_integer(reader_process(v->reader, p->process)->pid));
+	json_object_set_new(o, "pid", json_integer(reader_process(sel->reader, p->process)->pid));
 	json_object_set_new(o, "held_bytes", json_bytes(p->held));
 	json_object_set_new(o, "blocks", json_bytes(p->blocks));
 	json_object_set_new(o, "segments", json_bytes(p->segments));
 	json_object_set_new(o, "pinned_bytes", json_bytes(p->pinned));
 	json_object_set_new(o, "pinned_alone_bytes", json_bytes(p->alone));
-	json_object_set_new(o, "stack", json_site(v, p->process, p->site));
+	json_object_set_new(o, "stack", json_site(sel, p->process, p->site));
 	return o;
 }
 
@@ -81,11 +81,11 @@ static void set_graphs(json_t *o, const struct pool_layout *l)
 	json_object_set_new(graphs, "idle_bytes", json_bytes(p.idle));
 }
 
-static json_t *json_device(const struct selection *v, const struct frag_device *d)
+static json_t *json_device(const struct selection *sel, const struct frag_device *d)
 {
 	const struct pool_layout *l = d->layout;
 	json_t *o = json_object(), *segments = json_array(), *pins = json_array();
-	size_t most = selection_rows(v, SIZE_MAX);
+	size_t most = selection_rows(sel, SIZE_MAX);
 	uint64_t left = 0, left_held = 0;
 	json_object_set_new(o, "name", json_text(d->device->name));
 	json_object_set_new(o, "uuid", json_text(d->device->uuid));
@@ -102,9 +102,9 @@ static json_t *json_device(const struct selection *v, const struct frag_device *
 	set_graphs(o, l);
 	set_request(o, d);
 	for (size_t i = 0; i < l->segment_count && i < most; i++)
-		json_array_append_new(segments, json_segment(v, &l->segments[i]));
+		json_array_append_new(segments, json_segment(sel, &l->segments[i]));
 	for (size_t i = 0; i < d->pin_count && i < most; i++)
-		json_array_append_new(pins, json_pin(v, &d->pins[i]));
+		json_array_append_new(pins, json_pin(sel, &d->pins[i]));
 	for (size_t i = most; i < l->segment_count; i++)
 		left += l->segments[i].size;
 	for (size_t i = most; i < d->pin_count; i++)
@@ -119,7 +119,7 @@ static json_t *json_device(const struct selection *v, const struct frag_device *
 
 /* ---- heaps ----------------------------------------------------------------------------------------------- */
 
-static json_t *json_arena(const struct selection *v, const struct frag_heap *h, const struct arena *a)
+static json_t *json_arena(const struct selection *sel, const struct frag_heap *h, const struct arena *a)
 {
 	static const char *const kinds[] = {
 		[ARENA_MAIN] = "main", [ARENA_THREAD] = "arena", [ARENA_MAPPED] = "mapped", [ARENA_POOL] = "pool"
@@ -138,14 +138,14 @@ static json_t *json_arena(const struct selection *v, const struct frag_heap *h, 
 		json_object_set_new(top, "size_bytes", json_bytes(a->top[i].size));
 		json_object_set_new(top, "time_s", json_seconds(a->top[i].ns));
 		json_object_set_new(top, "empty_below_bytes", json_bytes(a->below[i]));
-		json_object_set_new(top, "stack", json_site(v, h->process->process->id, a->top[i].site));
+		json_object_set_new(top, "stack", json_site(sel, h->process->process->id, a->top[i].site));
 		json_array_append_new(tops, top);
 	}
 	json_object_set_new(o, "top", tops);
 	return o;
 }
 
-static json_t *json_heap(const struct selection *v, const struct frag_heap *h)
+static json_t *json_heap(const struct selection *sel, const struct frag_heap *h)
 {
 	json_t *o = json_object(), *arenas = json_array();
 	json_object_set_new(o, "pid", json_integer(h->process->process->pid));
@@ -155,7 +155,7 @@ static json_t *json_heap(const struct selection *v, const struct frag_heap *h)
 	json_object_set_new(o, "span_bytes", json_bytes(h->arenas.span));
 	json_object_set_new(o, "resident_bytes", json_known(h->resident));
 	for (size_t i = 0; i < h->arenas.count; i++)
-		json_array_append_new(arenas, json_arena(v, h, &h->arenas.list[i]));
+		json_array_append_new(arenas, json_arena(sel, h, &h->arenas.list[i]));
 	json_object_set_new(o, "arenas", arenas);
 	return o;
 }

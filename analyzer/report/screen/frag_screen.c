@@ -11,12 +11,12 @@
 enum { SEGMENTS = 12, PINS = 6, HEAPS = 8, MAP = 40, NAME_COLUMNS = 40 };
 
 /* "model.py:12 forward  < train.py:3 main" */
-static char *site_text(const struct selection *v, uint32_t process, uint32_t site)
+static char *site_text(const struct selection *sel, uint32_t process, uint32_t site)
 {
-	const struct process *p = reader_process(v->reader, process);
-	const struct model_site *s = model_site(v->model, process, site);
+	const struct process *p = reader_process(sel->reader, process);
+	const struct model_site *s = model_site(sel->model, process, site);
 	const struct frame *frames[2];
-	unsigned count = s ? selection_telling_frames(v, stacks_of(v->stacks, p, s->node, s->node2), frames, 2) : 0;
+	unsigned count = s ? selection_telling_frames(sel, stacks_of(sel->stacks, p, s->node, s->node2), frames, 2) : 0;
 	char *inner = count ? frame_place(frames[0]) : strdup(s ? "(no stack)" : "(unknown)");
 	char *outer = count > 1 ? frame_place(frames[1]) : NULL;
 	char *line = output_format("%s%s%s", inner ? inner : "", outer ? "  < " : "", outer ? outer : "");

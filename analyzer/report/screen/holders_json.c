@@ -8,14 +8,15 @@
 
 static json_t *json_row(const struct holders_report *r, const struct holder *h)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	json_t *o = json_holder(h);
-	const struct model_site *s = h->site == UINT32_MAX ? NULL : model_site(v->model, r->held.process->id, h->site);
+	const struct model_site *s =
+		h->site == UINT32_MAX ? NULL : model_site(sel->model, r->held.process->id, h->site);
 	json_object_set_new(o, "blocks", json_bytes(h->blocks));
 	json_object_set_new(o, "site_bytes", json_bytes(h->site_bytes));
 	json_object_set_new(o, "stack",
-			    s ? json_stack(v->stacks, stacks_of(v->stacks, r->held.process, s->node, s->node2),
-					   selection_flags(v->options))
+			    s ? json_stack(sel->stacks, stacks_of(sel->stacks, r->held.process, s->node, s->node2),
+					   selection_flags(sel->options))
 			      : json_array());
 	return o;
 }

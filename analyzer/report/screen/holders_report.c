@@ -10,12 +10,12 @@
 /* The selected process with the most in its last snapshot. */
 static int pick_process(struct holders_report *r)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	uint64_t most = 0;
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-		const struct process *p = reader_process(v->reader, id);
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
+		const struct process *p = reader_process(sel->reader, id);
 		struct held_snapshot s = { 0 };
-		int n = selection_has(v, p) ? held_heads(&s, p) : 0;
+		int n = selection_has(sel, p) ? held_heads(&s, p) : 0;
 		uint64_t bytes = n > 0 ? s.heads[n - 1].body_bytes : 0;
 		if (n <= 0) {
 			held_close(&s);
@@ -35,7 +35,7 @@ static int pick_process(struct holders_report *r)
 		}
 	}
 	if (!r->held.process)
-		return error_set(MT_EUSAGE, v->options->dirs[0], ERROR_NO_OFFSET,
+		return error_set(MT_EUSAGE, sel->options->dirs[0], ERROR_NO_OFFSET,
 				 "has no snapshot of holders: record with MEMTRACE_HOLDERS=1 (memtrace run --holders)");
 	return 0;
 }
@@ -66,12 +66,12 @@ static int add_part(struct holders_report *r, unsigned kind, const struct model_
 
 static bool wants_kind(const struct holders_report *r, unsigned kind, const struct model_device *device)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	if (device)
-		return selection_has_device(v, device->index);
-	if (!v->options->device)
+		return selection_has_device(sel, device->index);
+	if (!sel->options->device)
 		return kind != MODEL_MAP;
-	return kind == HOLDERS_SMALL ? (v->kinds & 1u << MODEL_HEAP) != 0 : (v->kinds & 1u << kind) != 0;
+	return kind == HOLDERS_SMALL ? (sel->kinds & 1u << MODEL_HEAP) != 0 : (sel->kinds & 1u << kind) != 0;
 }
 
 static int add_parts(struct holders_report *r)
@@ -90,9 +90,9 @@ static int add_parts(struct holders_report *r)
 	return e;
 }
 
-int holders_report_make(struct holders_report *r, struct selection *v, int number)
+int holders_report_make(struct holders_report *r, struct selection *sel, int number)
 {
-	*r = (struct holders_report){ .selection = v };
+	*r = (struct holders_report){ .selection = sel };
 	int e = pick_process(r);
 	e = e ? e : open_snapshot(r, number);
 	return e ? e : add_parts(r);
@@ -108,11 +108,12 @@ void holders_report_fini(struct holders_report *r)
 
 char *holder_site_text(const struct holders_report *r, const struct holder *h)
 {
-	const struct selection *v = r->selection;
-	const struct model_site *s = h->site == UINT32_MAX ? NULL : model_site(v->model, r->held.process->id, h->site);
+	const struct selection *sel = r->selection;
+	const struct model_site *s =
+		h->site == UINT32_MAX ? NULL : model_site(sel->model, r->held.process->id, h->site);
 	const struct frame *frames[2];
 	unsigned n =
-		s ? selection_telling_frames(v, stacks_of(v->stacks, r->held.process, s->node, s->node2), frames, 2)
+		s ? selection_telling_frames(sel, stacks_of(sel->stacks, r->held.process, s->node, s->node2), frames, 2)
 		  : 0;
 	char *inner = n ? frame_place(frames[0]) : NULL, *outer = n > 1 ? frame_place(frames[1]) : NULL;
 	char *text = inner ? output_format("%s%s%s", inner, outer ? "  < " : "", outer ? outer : "") : NULL;

@@ -23,7 +23,7 @@ struct holders_report {
 
 /* The snapshot of this number (from 0; below 0: from the last one back, -1 is that). Runs the selection's model. 0 or
  * an error; holders_report_fini() in any case. */
-int holders_report_make(struct holders_report *r, struct selection *v, int number);
+int holders_report_make(struct holders_report *r, struct selection *sel, int number);
 void holders_report_fini(struct holders_report *r);
 
 void holders_print(const struct holders_report *r);

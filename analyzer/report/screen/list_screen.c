@@ -76,10 +76,10 @@ static void describe(struct line *l, const struct reader *r)
 										 : json_null();
 }
 
-static int judge(struct line *l, struct selection *v)
+static int judge(struct line *l, struct selection *sel)
 {
 	struct report r = { .brief = true };
-	int e = report_make(&r, v, 0);
+	int e = report_make(&r, sel, 0);
 	if (e >= 0) {
 		const struct verdicts *found = &r.analysis.diagnosis->verdicts;
 		l->verdict =

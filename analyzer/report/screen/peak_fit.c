@@ -23,7 +23,7 @@ struct saving {
 };
 
 struct fitting {
-	struct diagnosis *x;
+	struct diagnosis *diagnosis;
 	const struct diagnosis_space *space;
 	const struct evidence_device *device; /* NULL: the host */
 	uint64_t size, needed;
@@ -57,7 +57,7 @@ static int save(struct fitting *f, const char *what, char *of, uint64_t bytes)
 
 static int save_copies(struct fitting *f)
 {
-	const struct evidence_host *h = &f->x->evidence.host;
+	const struct evidence_host *h = &f->diagnosis->evidence.host;
 	const struct evidence_copies *list = f->device ? f->device->copies.items : h->copies.items;
 	size_t count = f->device ? f->device->copies.count : h->copies.count;
 	int e = 0;
@@ -71,7 +71,7 @@ static int save_copies(struct fitting *f)
 
 static int save_growth(struct fitting *f)
 {
-	const struct evidence_host *h = &f->x->evidence.host;
+	const struct evidence_host *h = &f->diagnosis->evidence.host;
 	const struct evidence_growth *list = f->device ? f->device->growth.items : h->growth.items;
 	size_t count = f->device ? f->device->growth.count : h->growth.count;
 	int e = 0;
@@ -87,17 +87,20 @@ static int save_growth(struct fitting *f)
 static int save_owners(struct fitting *f)
 {
 	struct owners *s = NULL;
-	struct owners_query q = {
-		.measure = OWNERS_HOST_PEAK, .kind = MODEL_HEAP, .by = BY_SITE, .processes = f->x->selection->processes
-	};
+	struct owners_query q = { .measure = OWNERS_HOST_PEAK,
+				  .kind = MODEL_HEAP,
+				  .by = BY_SITE,
+				  .processes = f->diagnosis->selection->processes };
 	if (f->device) {
-		q.device = model_device(f->x->selection->model, f->space->device);
+		q.device = model_device(f->diagnosis->selection->model, f->space->device);
 		q.kind = f->device->pool.known ? MODEL_POOL : MODEL_DEVICE;
 	}
-	int e = owners_build(&s, f->x->selection->model, f->x->selection->reader, f->x->selection->stacks, &q);
+	int e = owners_build(&s, f->diagnosis->selection->model, f->diagnosis->selection->reader,
+			     f->diagnosis->selection->stacks, &q);
 	for (size_t i = 0; e == 0 && i < s->count && !fits(f); i++) {
 		const struct owner *o = &s->owners[i];
-		e = save(f, "owner", output_format("%s", o->stack_count ? diagnosis_site(f->x, o->stacks->stack) : "?"),
+		e = save(f, "owner",
+			 output_format("%s", o->stack_count ? diagnosis_site(f->diagnosis, o->stacks->stack) : "?"),
 			 o->bytes);
 	}
 	owners_free(s);
@@ -162,11 +165,12 @@ static uint64_t needed(const struct evidence_device *d, const struct diagnosis_s
 	return pool + evidence_or(d->own_other, 0) + request;
 }
 
-static int fit_space(struct diagnosis *x, unsigned i, uint64_t size, json_t *list)
+static int fit_space(struct diagnosis *diagnosis, unsigned i, uint64_t size, json_t *list)
 {
-	struct fitting f = {
-		.x = x, .space = &x->spaces[i], .size = size, .device = i ? &x->evidence.devices.items[i - 1] : NULL
-	};
+	struct fitting f = { .diagnosis = diagnosis,
+			     .space = &diagnosis->spaces[i],
+			     .size = size,
+			     .device = i ? &diagnosis->evidence.devices.items[i - 1] : NULL };
 	f.needed = needed(f.device, f.space);
 	int e = find_savings(&f);
 	if (e == 0 && list)
@@ -180,19 +184,19 @@ static int fit_space(struct diagnosis *x, unsigned i, uint64_t size, json_t *lis
 }
 
 /* Devices; the host where there are none, or --device says so. */
-static bool is_wanted(const struct selection *v, const struct diagnosis *x, unsigned i)
+static bool is_wanted(const struct selection *sel, const struct diagnosis *diagnosis, unsigned i)
 {
-	return i ? selection_has_device(v, i - 1)
-		 : x->space_count == 1 || (v->options->device && !selection_wants_device(v->options));
+	return i ? selection_has_device(sel, i - 1)
+		 : diagnosis->space_count == 1 || (sel->options->device && !selection_wants_device(sel->options));
 }
 
-static int show(struct selection *v, struct diagnosis *x, uint64_t size)
+static int show(struct selection *sel, struct diagnosis *diagnosis, uint64_t size)
 {
-	json_t *root = v->options->json ? json_object() : NULL, *list = root ? json_array() : NULL;
+	json_t *root = sel->options->json ? json_object() : NULL, *list = root ? json_array() : NULL;
 	int e = 0;
-	for (unsigned i = 0; e == 0 && i < x->space_count; i++)
-		if (is_wanted(v, x, i))
-			e = fit_space(x, i, size, list);
+	for (unsigned i = 0; e == 0 && i < diagnosis->space_count; i++)
+		if (is_wanted(sel, diagnosis, i))
+			e = fit_space(diagnosis, i, size, list);
 	if (!root)
 		return e;
 	json_object_set_new(root, "version", json_integer(1));
@@ -200,12 +204,12 @@ static int show(struct selection *v, struct diagnosis *x, uint64_t size)
 	return e < 0 ? (json_decref(root), e) : json_print(root);
 }
 
-int peak_fit(struct selection *v, uint64_t size)
+int peak_fit(struct selection *sel, uint64_t size)
 {
 	struct analysis a;
-	int e = analysis_run(&a, v, ANALYSIS_TIMELINE | ANALYSIS_DIAGNOSIS, NULL, NULL);
+	int e = analysis_run(&a, sel, ANALYSIS_TIMELINE | ANALYSIS_DIAGNOSIS, NULL, NULL);
 	if (e == 0)
-		e = show(v, a.diagnosis, size);
+		e = show(sel, a.diagnosis, size);
 	analysis_free(&a);
 	return e;
 }

@@ -5,6 +5,6 @@
 #include "analyzer/model/selection/selection.h"
 
 /* Makes its own passes over the events, so `v` must be fresh, and prints. `size` in bytes. 0 or -MT_E*. */
-int peak_fit(struct selection *v, uint64_t size);
+int peak_fit(struct selection *sel, uint64_t size);
 
 #endif

@@ -33,16 +33,16 @@ struct left_out {
 	uint64_t bytes;
 };
 
-static void add_moment(struct selection *v, json_t *root, json_t *devices, json_t *sites, const struct moment *at,
+static void add_moment(struct selection *sel, json_t *root, json_t *devices, json_t *sites, const struct moment *at,
 		       struct left_out *left)
 {
-	size_t most = selection_rows(v, DEFAULT_JSON_OWNERS);
+	size_t most = selection_rows(sel, DEFAULT_JSON_OWNERS);
 	if (at->device)
 		add_device_moment(devices, at);
 	else
 		json_object_set_new(root, at->kind == MODEL_HEAP ? "host" : kind_name(at->kind), json_moment(at));
 	for (size_t k = 0; k < at->sites->count && k < most; k++) {
-		json_t *site = json_owner(v->stacks, &at->sites->owners[k], at->kind, selection_flags(v->options));
+		json_t *site = json_owner(sel->stacks, &at->sites->owners[k], at->kind, selection_flags(sel->options));
 		json_object_set_new(site, "device", json_text(at->device ? at->device->name : NULL));
 		json_object_set_new(site, "uuid", json_text(at->device ? at->device->uuid : NULL));
 		json_array_append_new(sites, site);
@@ -54,24 +54,24 @@ static void add_moment(struct selection *v, json_t *root, json_t *devices, json_
 	}
 }
 
-int peak_print_json(struct selection *v, const struct moment *moments, size_t count)
+int peak_print_json(struct selection *sel, const struct moment *moments, size_t count)
 {
 	json_t *root = json_object(), *sites = json_array(), *devices = json_array();
 	struct left_out left = { 0 };
 	json_object_set_new(root, "version", json_integer(1));
-	json_object_set_new(root, "complete", json_boolean(reader_complete(v->reader)));
+	json_object_set_new(root, "complete", json_boolean(reader_complete(sel->reader)));
 	json_object_set_new(root, "at_s", json_seconds(count ? moments[0].ns : 0));
-	if (moment_is_time(&v->options->at))
-		json_object_set_new(root, "uncertain_bytes", json_bytes(model_fold(v->model).now_bytes));
-	if (moment_is_time(&v->options->at))
+	if (moment_is_time(&sel->options->at))
+		json_object_set_new(root, "uncertain_bytes", json_bytes(model_fold(sel->model).now_bytes));
+	if (moment_is_time(&sel->options->at))
 		json_object_set_new(root, "uncertain_elsewhere_bytes",
-				    json_bytes(model_fold(v->model).now_other_bytes));
+				    json_bytes(model_fold(sel->model).now_other_bytes));
 	for (size_t i = 0; i < count; i++)
-		add_moment(v, root, devices, sites, &moments[i], &left);
+		add_moment(sel, root, devices, sites, &moments[i], &left);
 	json_object_set_new(root, "devices", devices);
-	json_object_set_new(root, "by", json_string(selection_by_name(v)));
+	json_object_set_new(root, "by", json_string(selection_by_name(sel)));
 	json_object_set_new(root, "sites", sites);
 	json_set_left_out(root, "sites", left.total, left.count, left.bytes);
-	json_object_set_new(root, "unread_files", json_unread(v->stacks));
+	json_object_set_new(root, "unread_files", json_unread(sel->stacks));
 	return json_print(root);
 }

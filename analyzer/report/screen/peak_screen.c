@@ -83,14 +83,14 @@ static int by_bytes(const void *a, const void *b)
 }
 
 /* The owner's stacks, those that look the same as one, largest first. NULL when there is no memory. */
-static struct path *paths_of(struct selection *v, const struct owner *o, size_t *count)
+static struct path *paths_of(struct selection *sel, const struct owner *o, size_t *count)
 {
 	struct path *paths = calloc(o->stack_count + 1, sizeof(*paths));
 	*count = 0;
 	if (!paths)
 		return NULL;
 	for (size_t i = 0; i < o->stack_count; i++)
-		paths[i] = (struct path){ look_of(v->stacks, o->stacks[i].stack, selection_flags(v->options)),
+		paths[i] = (struct path){ look_of(sel->stacks, o->stacks[i].stack, selection_flags(sel->options)),
 					  o->stacks[i] };
 	qsort(paths, o->stack_count, sizeof(*paths), by_look);
 	for (size_t i = 0; i < o->stack_count; i++) {
@@ -105,16 +105,16 @@ static struct path *paths_of(struct selection *v, const struct owner *o, size_t 
 	return paths;
 }
 
-static void print_stacks(struct selection *v, const struct owner *o)
+static void print_stacks(struct selection *sel, const struct owner *o)
 {
 	size_t count;
-	struct path *paths = paths_of(v, o, &count);
+	struct path *paths = paths_of(sel, o, &count);
 	for (size_t i = 0; i < count && i < STACKS_EACH; i++) {
 		const struct owner_stack *sum = &paths[i].sum;
 		if (count > 1)
 			print("%s%14s in %s block%s by%s\n", output_begin(STYLE_FAINT), BYTES(sum->bytes),
 			      COUNT(sum->blocks), sum->blocks == 1 ? "" : "s", output_end(STYLE_FAINT));
-		print_frames(v->stacks, sum->stack, selection_flags(v->options));
+		print_frames(sel->stacks, sum->stack, selection_flags(sel->options));
 	}
 	uint64_t rest = 0;
 	for (size_t i = STACKS_EACH; i < count; i++)
@@ -134,7 +134,7 @@ static void print_range(const struct owner *o)
 	free(range);
 }
 
-static void print_owner(struct selection *v, const struct owner *o, uint64_t all)
+static void print_owner(struct selection *sel, const struct owner *o, uint64_t all)
 {
 	char *text = owner_text(o);
 	char *where = !o->label && o->frame ? frame_where(o->frame) : NULL;
@@ -147,17 +147,17 @@ static void print_owner(struct selection *v, const struct owner *o, uint64_t all
 	free(where);
 	free(text);
 	print_range(o);
-	print_stacks(v, o);
+	print_stacks(sel, o);
 }
 
-static const char *moment_name(const struct selection *v, const struct moment *at)
+static const char *moment_name(const struct selection *sel, const struct moment *at)
 {
 	if (at->measure == OWNERS_HOST_PEAK)
 		return "at its peak";
-	return moment_is_time(&v->options->at) ? "" : "when each process ended";
+	return moment_is_time(&sel->options->at) ? "" : "when each process ended";
 }
 
-static void print_moment(struct selection *v, const struct moment *at)
+static void print_moment(struct selection *sel, const struct moment *at)
 {
 	static const char *const titles[MODEL_KINDS] = {
 		[MODEL_HEAP] = "HEAP",     [MODEL_MAP] = "MAPPED",
@@ -165,27 +165,27 @@ static void print_moment(struct selection *v, const struct moment *at)
 		[MODEL_POOL] = "POOL",
 	};
 	const struct owners *s = at->sites;
-	size_t most = selection_rows(v, DEFAULT_OWNERS);
+	size_t most = selection_rows(sel, DEFAULT_OWNERS);
 	char *title =
 		at->device ? output_format("%s %s", at->device->name, titles[at->kind]) : strdup(titles[at->kind]);
 	print("%s%s %s in %s blocks   at %s%s%s%s\n", output_begin(STYLE_HEAD), title ? title : "", BYTES(s->bytes),
-	      COUNT(s->blocks), DURATION(at->ns), *moment_name(v, at) ? ", " : "", moment_name(v, at),
+	      COUNT(s->blocks), DURATION(at->ns), *moment_name(sel, at) ? ", " : "", moment_name(sel, at),
 	      output_end(STYLE_HEAD));
 	free(title);
-	const struct model_fold fold = model_fold(v->model);
-	uint64_t rest = 0, folded = !moment_is_time(&v->options->at) ? 0
-				    : at->kind == MODEL_HEAP         ? fold.now_bytes
-								     : fold.now_other_bytes;
+	const struct model_fold fold = model_fold(sel->model);
+	uint64_t rest = 0, folded = !moment_is_time(&sel->options->at) ? 0
+				    : at->kind == MODEL_HEAP           ? fold.now_bytes
+								       : fold.now_other_bytes;
 	if (folded)
 		print("%sand up to %s of short-lived blocks, which were folded at the disk limit%s\n",
 		      output_begin(STYLE_FAINT), BYTES(folded), output_end(STYLE_FAINT));
-	if (at->kind == MODEL_HEAP && fold.young_blocks && v->options->at.kind != WHEN_END)
+	if (at->kind == MODEL_HEAP && fold.young_blocks && sel->options->at.kind != WHEN_END)
 		print("%sand up to %s of small blocks, which were recorded as totals%s\n", output_begin(STYLE_FAINT),
 		      BYTES(fold.young_most_bytes), output_end(STYLE_FAINT));
 	if (s->estimated)
 		print("%s%s%s\n", output_begin(STYLE_FAINT), SAMPLED_NOTE, output_end(STYLE_FAINT));
 	for (size_t i = 0; i < s->count && i < most; i++)
-		print_owner(v, &s->owners[i], s->bytes);
+		print_owner(sel, &s->owners[i], s->bytes);
 	for (size_t i = most; i < s->count; i++)
 		rest += s->owners[i].bytes;
 	if (s->count > most)
@@ -201,17 +201,17 @@ static int count_hosts(const struct moment *moments, int count)
 	return n;
 }
 
-void peak_print(struct selection *v, const struct moment *moments, int count)
+void peak_print(struct selection *sel, const struct moment *moments, int count)
 {
 	/* devices first where one ran out */
-	int hosts = v->options->at.kind == WHEN_OOM ? count_hosts(moments, count) : 0;
-	selection_print_missing(v);
+	int hosts = sel->options->at.kind == WHEN_OOM ? count_hosts(moments, count) : 0;
+	selection_print_missing(sel);
 	for (int k = 0, printed = 0; k < count; k++) {
 		const struct moment *at = &moments[(k + hosts) % count];
-		if (at->device && !at->sites->bytes && !v->options->device)
+		if (at->device && !at->sites->bytes && !sel->options->device)
 			continue;
 		if (printed++)
 			print("\n");
-		print_moment(v, at);
+		print_moment(sel, at);
 	}
 }

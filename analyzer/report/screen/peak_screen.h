@@ -4,9 +4,9 @@
 
 #include "analyzer/model/selection/moment.h"
 
-void peak_print(struct selection *v, const struct moment *moments, int count);
+void peak_print(struct selection *sel, const struct moment *moments, int count);
 
 /* 0 or -MT_E*. */
-int peak_print_json(struct selection *v, const struct moment *moments, size_t count);
+int peak_print_json(struct selection *sel, const struct moment *moments, size_t count);
 
 #endif

@@ -40,7 +40,7 @@ struct report {
 
 /* Fills in all of *r but `brief`. `more` (enum analysis_want, or'ed) asks for more than a report needs. 0 or -MT_E*;
  * report_fini() in either case, before selection_close(). */
-int report_make(struct report *r, struct selection *v, unsigned more);
+int report_make(struct report *r, struct selection *sel, unsigned more);
 void report_fini(struct report *r);
 
 /* report_options of cmd_report.c. */
@@ -58,7 +58,7 @@ static inline const struct process *report_main_program(const struct report *r)
 
 /* report_screen.c: how many processes there are, however often they became other programs, as the table of processes
  * counts them; which were not recorded all the time, allocated, NULL = none. */
-unsigned report_process_count(const struct selection *v);
+unsigned report_process_count(const struct selection *sel);
 char *report_recorded_parts(const struct report *r);
 
 /* All report_print_*() below print a part of the screen and return how many lines it took; `room` is how many there
@@ -98,7 +98,7 @@ unsigned report_print_devices(const struct report *r);
 unsigned report_print_device_times(const struct report *r);
 
 /* "GPU 0": a device as process `p` numbers it; NULL = as the first process that uses it. Allocated. */
-char *report_device_title(const struct selection *v, const struct model_device *d, const struct process *p);
+char *report_device_title(const struct selection *sel, const struct model_device *d, const struct process *p);
 
 /* report_nearly_full.c: devices, a control group or the machine that came close to being full though nothing failed.
  * The levels, as parts of the whole, are those of memtrace live. Prints the fullest one. */
@@ -115,7 +115,7 @@ char *report_command(const struct process *p, int columns);
 
 /* report_growth.c: steps, phases, growth. Prints nothing if nothing grows. */
 unsigned report_print_growth(const struct report *r);
-void report_json_timeline(json_t *o, const struct selection *v, const struct analysis *a);
+void report_json_timeline(json_t *o, const struct selection *sel, const struct analysis *a);
 
 /* report_verdicts.c. Whether something failed, was killed, or a verdict holds. */
 bool report_is_trouble(const struct report *r);

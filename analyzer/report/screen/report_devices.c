@@ -26,9 +26,9 @@ enum {
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
 
-char *report_device_title(const struct selection *v, const struct model_device *d, const struct process *p)
+char *report_device_title(const struct selection *sel, const struct model_device *d, const struct process *p)
 {
-	const struct model_share *s = p ? model_share(v->model, d->index, p->id) : NULL;
+	const struct model_share *s = p ? model_share(sel->model, d->index, p->id) : NULL;
 	const char *kind = d->backend == MT_BACKEND_ASCEND ? "NPU" : d->backend == MT_BACKEND_CUDA ? "GPU" : "DEVICE";
 	if (!s && !d->share_count)
 		return output_format("%s %s", kind, d->name);
@@ -64,10 +64,10 @@ static char *outcome_text(const struct model_oom *o, const struct process *p)
 	return output_format("%s", p->state == PROCESS_RUNNING ? "still running" : "how it ended is not known");
 }
 
-static void print_oom_head(const struct selection *v, const struct model_device *d, const struct model_oom *o)
+static void print_oom_head(const struct selection *sel, const struct model_device *d, const struct model_oom *o)
 {
-	const struct process *p = reader_process(v->reader, o->process);
-	char *title = report_device_title(v, d, p), *uuid = short_uuid(d), *outcome = outcome_text(o, p);
+	const struct process *p = reader_process(sel->reader, o->process);
+	char *title = report_device_title(sel, d, p), *uuid = short_uuid(d), *outcome = outcome_text(o, p);
 	char *identity = *d->uuid ? output_format("%s, ", uuid) : strdup(""), *forms[2];
 	for (int i = 0; i < 2; i++)
 		forms[i] = output_format("OUT OF MEMORY  %s (%s%s)  pid %u %s  %s  %s", title,
@@ -128,13 +128,13 @@ static bool is_own(const struct frame *f)
 
 /* Innermost first: of the program's own lines the innermost and the outermost, which is not its call of main() if there
  * is another, before them the innermost of a library they called. Without lines of its own: 0. */
-static unsigned own_frames(const struct selection *v, uint32_t stack, const struct frame **frames)
+static unsigned own_frames(const struct selection *sel, uint32_t stack, const struct frame **frames)
 {
 	const struct frame *library = NULL, *inner = NULL, *outer = NULL;
 	unsigned count = 0;
-	for (struct stack_walk w = { .next = stack }; stack_step(v->stacks, &w);) {
+	for (struct stack_walk w = { .next = stack }; stack_step(sel->stacks, &w);) {
 		if (w.class != FRAME_PLAIN || !python_is_frame(w.frame) ||
-		    !stack_shows(&w, selection_flags(v->options)))
+		    !stack_shows(&w, selection_flags(sel->options)))
 			continue;
 		bool own = is_own(w.frame);
 		if (!inner && !library && !own)
@@ -203,17 +203,17 @@ static char *joined(const struct frame *const *frames, unsigned count)
 /* Who wanted it, outermost first: a line each with the source where that is at hand, else in one. */
 static unsigned print_oom_stack(const struct report *r, const struct model_oom *o)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	const struct frame *frames[FRAMES];
-	const struct process *p = reader_process(v->reader, o->process);
-	uint32_t stack = stacks_of(v->stacks, p, o->node, o->node2);
-	unsigned count = own_frames(v, stack, frames), lines = 0;
+	const struct process *p = reader_process(sel->reader, o->process);
+	uint32_t stack = stacks_of(sel->stacks, p, o->node, o->node2);
+	unsigned count = own_frames(sel, stack, frames), lines = 0;
 	if (r->brief && count == FRAMES) { /* without the library's */
 		memmove(frames, frames + 1, (FRAMES - 1) * sizeof(*frames));
 		count--;
 	}
 	if (!count)
-		count = selection_telling_frames(v, stack, frames, FRAMES);
+		count = selection_telling_frames(sel, stack, frames, FRAMES);
 	while (count) {
 		char *source = source_text(frames[count - 1], p),
 		     *place = source && *source ? frame_place(frames[count - 1]) : NULL;
@@ -244,13 +244,13 @@ static unsigned print_oom(const struct report *r, const struct model_device *d, 
 
 unsigned report_print_ooms(const struct report *r, unsigned room)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	(void)room;
 	unsigned lines = 0, shown = 0;
-	for (unsigned i = 0; i < model_devices(v->model) && shown < 2; i++) {
-		const struct model_device *d = model_device(v->model, i);
-		const struct model_oom *o = selection_has_device(v, i) ? worst_oom(d) : NULL;
-		if (!o || (v->processes && !v->processes[o->process]))
+	for (unsigned i = 0; i < model_devices(sel->model) && shown < 2; i++) {
+		const struct model_device *d = model_device(sel->model, i);
+		const struct model_oom *o = selection_has_device(sel, i) ? worst_oom(d) : NULL;
+		if (!o || (sel->processes && !sel->processes[o->process]))
 			continue;
 		print(lines ? "" : "\n");
 		lines += print_oom(r, d, o) + !shown++;
@@ -395,10 +395,10 @@ static void fill_ledger(struct device_ledger_table *t, const struct device_ledge
 static unsigned print_ledger(const struct report *r, const struct device_ledger *l, const struct model_oom *o,
 			     unsigned room)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	struct unit unit = unit_of(l->total);
-	const struct process *p = o ? reader_process(v->reader, o->process) : NULL;
-	char *device = report_device_title(v, l->device, p);
+	const struct process *p = o ? reader_process(sel->reader, o->process) : NULL;
+	char *device = report_device_title(sel, l->device, p);
 	char *title = output_format("%s %s", device ? device : "", o ? "WHEN IT FAILED" : "AT ITS PEAK");
 	char *when = output_format("%s", DURATION(l->ns));
 	const struct column columns[] = {
@@ -420,16 +420,16 @@ static unsigned print_ledger(const struct report *r, const struct device_ledger 
 }
 
 /* The device to show: where it failed fatally, where it failed, or the fullest one. */
-static const struct model_device *subject_of(const struct selection *v)
+static const struct model_device *subject_of(const struct selection *sel)
 {
 	const struct model_device *best = NULL;
 	double most = -1;
-	for (unsigned i = 0; i < model_devices(v->model); i++) {
-		const struct model_device *d = model_device(v->model, i);
+	for (unsigned i = 0; i < model_devices(sel->model); i++) {
+		const struct model_device *d = model_device(sel->model, i);
 		const struct model_oom *o = worst_oom(d);
 		double weight = d->total_bytes ? (double)d->layer[LAYER_MEMORY].peak_bytes / (double)d->total_bytes : 0;
 		weight += o ? o->outcome == OUTCOME_FATAL ? 200 : 100 : 0;
-		if (selection_has_device(v, i) && weight > most && (d->layer[LAYER_MEMORY].peak_bytes || o)) {
+		if (selection_has_device(sel, i) && weight > most && (d->layer[LAYER_MEMORY].peak_bytes || o)) {
 			best = d;
 			most = weight;
 		}
@@ -439,8 +439,8 @@ static const struct model_device *subject_of(const struct selection *v)
 
 unsigned report_print_ledger(const struct report *r, unsigned room)
 {
-	const struct selection *v = r->selection;
-	const struct model_device *d = subject_of(v);
+	const struct selection *sel = r->selection;
+	const struct model_device *d = subject_of(sel);
 	const struct model_oom *o = d ? worst_oom(d) : NULL;
 	const struct device_ledger *l = d ? diagnosis_ledger(r->analysis.diagnosis, d, o ? &o->at : &d->peak) : NULL;
 	return l ? print_ledger(r, l, o, room) : 0;
@@ -465,7 +465,7 @@ static void device_row(struct table *t, const struct model_device *d)
 
 unsigned report_print_devices(const struct report *r)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	static const struct column columns[] = {
 		{ "DEVICES", LEFT, false },      { "", LEFT, WORTH(7) },       { "total", RIGHT, false },
 		{ "peak", RIGHT, false },        { "at", RIGHT, WORTH(8) },    { "in pool", RIGHT, WORTH(6) },
@@ -476,9 +476,9 @@ unsigned report_print_devices(const struct report *r)
 	uint64_t highest = 0;
 	struct table *t = NULL;
 	unsigned rows = 0, more = 0;
-	for (unsigned i = 0; i < model_devices(v->model); i++) {
-		const struct model_device *d = model_device(v->model, i);
-		if (!selection_has_device(v, i) || !(d->layer[LAYER_MEMORY].peak_bytes || d->ooms))
+	for (unsigned i = 0; i < model_devices(sel->model); i++) {
+		const struct model_device *d = model_device(sel->model, i);
+		if (!selection_has_device(sel, i) || !(d->layer[LAYER_MEMORY].peak_bytes || d->ooms))
 			continue;
 		if (!t)
 			t = table_new(columns, 11, 0);
@@ -516,36 +516,36 @@ static size_t spark_count(void)
 	return output_width() < 100 ? FEW_SPARKS : SPARKS;
 }
 
-static void trace_times(const struct selection *v, const struct model_share *s, struct time_row *r)
+static void trace_times(const struct selection *sel, const struct model_share *s, struct time_row *r)
 {
 	const struct model_series *line = &s->timeline[LAYER_MEMORY];
-	selection_resample(v, line, r->values, spark_count());
+	selection_resample(sel, line, r->values, spark_count());
 	r->who = output_format("%u %s", s->process->pid, s->process->name);
 	r->last = line->count ? line->buckets[line->count - 1].last : 0;
 	r->most = s->layer[LAYER_MEMORY].peak_bytes;
 }
 
-static void sampled_times(const struct selection *v, const struct device_ledger_process *p, struct time_row *r)
+static void sampled_times(const struct selection *sel, const struct device_ledger_process *p, struct time_row *r)
 {
 	const struct sample_subject *d = p->subject;
-	if (samples_series(v->samples, d->index, MT_DEVICE_PROCESS_bytes, v->from_ns, model_end_ns(v->model), r->values,
-			   spark_count()) < 0)
+	if (samples_series(sel->samples, d->index, MT_DEVICE_PROCESS_bytes, sel->from_ns, model_end_ns(sel->model),
+			   r->values, spark_count()) < 0)
 		memset(r->values, 0, sizeof(r->values));
 	r->who = output_format("%u %s (NVML)", p->pid, p->name);
 	r->last = d->last[MT_DEVICE_PROCESS_bytes].value;
 	r->most = d->most[MT_DEVICE_PROCESS_bytes].value;
 }
 
-static unsigned fill_times(const struct selection *v, const struct model_device *d, const struct device_ledger *l,
+static unsigned fill_times(const struct selection *sel, const struct model_device *d, const struct device_ledger *l,
 			   struct time_row *rows)
 {
 	unsigned count = 0;
 	for (unsigned i = 0; i < d->share_count && count < ROWS; i++)
-		if (d->shares[i]->layer[LAYER_MEMORY].peak_bytes && selection_has(v, d->shares[i]->process))
-			trace_times(v, d->shares[i], &rows[count++]);
+		if (d->shares[i]->layer[LAYER_MEMORY].peak_bytes && selection_has(sel, d->shares[i]->process))
+			trace_times(sel, d->shares[i], &rows[count++]);
 	for (unsigned i = 0; i < l->process_count && count < ROWS; i++)
 		if (l->processes[i].subject)
-			sampled_times(v, &l->processes[i], &rows[count++]);
+			sampled_times(sel, &l->processes[i], &rows[count++]);
 	return count;
 }
 
@@ -567,15 +567,15 @@ static void print_times(struct table *t, struct time_row *rows, unsigned count)
 
 unsigned report_print_device_times(const struct report *r)
 {
-	const struct selection *v = r->selection;
-	const struct model_device *d = subject_of(v);
+	const struct selection *sel = r->selection;
+	const struct model_device *d = subject_of(sel);
 	unsigned rows = 0;
 	if (!d)
 		return 0;
 	const struct model_oom *o = worst_oom(d);
-	char *title = report_device_title(v, d, o ? reader_process(v->reader, o->process) : NULL),
+	char *title = report_device_title(sel, d, o ? reader_process(sel->reader, o->process) : NULL),
 	     *head = output_format("OVER TIME  %s", title ? title : "");
-	char *span = output_format("%s to %s", DURATION(v->from_ns), DURATION(model_end_ns(v->model)));
+	char *span = output_format("%s to %s", DURATION(sel->from_ns), DURATION(model_end_ns(sel->model)));
 	const struct column columns[] = {
 		{ head ? head : "", LEFT, true },
 		{ span ? span : "", LEFT, false },
@@ -584,7 +584,7 @@ unsigned report_print_device_times(const struct report *r)
 	};
 	struct time_row list[ROWS];
 	const struct device_ledger *l = diagnosis_ledger(r->analysis.diagnosis, d, o ? &o->at : &d->peak);
-	rows = l ? fill_times(v, d, l, list) : 0;
+	rows = l ? fill_times(sel, d, l, list) : 0;
 	print_times(table_new(columns, 4, 0), list, rows);
 	free(title);
 	free(head);

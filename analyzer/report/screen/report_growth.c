@@ -33,20 +33,20 @@ static double median_point(const struct step_list *steps, const struct step_trac
 	return median;
 }
 
-static json_t *json_points(const struct selection *v, const struct step_list *steps, point_of *point, size_t entry)
+static json_t *json_points(const struct selection *sel, const struct step_list *steps, point_of *point, size_t entry)
 {
 	json_t *o = json_object();
 	char name[64];
 	for (size_t k = 0; k < steps->track_count; k++) {
 		const struct step_track *t = &steps->tracks[k];
 		uint64_t bytes = entry == SIZE_MAX ? (uint64_t)median_point(steps, t, point) : point(t, entry);
-		json_object_set_new(o, timeline_track_name(v, steps->process, t->kind, t->device, name, sizeof(name)),
+		json_object_set_new(o, timeline_track_name(sel, steps->process, t->kind, t->device, name, sizeof(name)),
 				    json_bytes(bytes));
 	}
 	return o;
 }
 
-static json_t *json_step(const struct selection *v, const struct step_list *steps, size_t i)
+static json_t *json_step(const struct selection *sel, const struct step_list *steps, size_t i)
 {
 	const struct step *s = &steps->steps[i];
 	json_t *o = json_object();
@@ -56,8 +56,8 @@ static json_t *json_step(const struct selection *v, const struct step_list *step
 	json_object_set_new(o, "end_s", json_seconds(s->end_ns));
 	json_object_set_new(o, "partial", json_boolean(s->partial));
 	json_object_set_new(o, "rare", json_integer(s->rare));
-	json_object_set_new(o, "low_bytes", json_points(v, steps, step_low, i));
-	json_object_set_new(o, "high_bytes", json_points(v, steps, step_high, i));
+	json_object_set_new(o, "low_bytes", json_points(sel, steps, step_low, i));
+	json_object_set_new(o, "high_bytes", json_points(sel, steps, step_high, i));
 	return o;
 }
 
@@ -74,7 +74,7 @@ static json_t *json_forecast(const struct forecast *f)
 }
 
 /* Of what does not go on growing nothing is foretold. */
-static json_t *json_growth(const struct selection *v, const struct analysis *a, const struct step_list *steps)
+static json_t *json_growth(const struct selection *sel, const struct analysis *a, const struct step_list *steps)
 {
 	json_t *o = json_object();
 	char name[64];
@@ -86,7 +86,7 @@ static json_t *json_growth(const struct selection *v, const struct analysis *a, 
 		const bool only_loads = !goes_on || found->growth.outlook == OUTLOOK_GROWS;
 		struct growth g = only_loads ? timeline_growth(steps, t) : owner_growth_rise(steps, t, &found->growth);
 		double limit;
-		struct forecast f = owner_growth_forecast(a->timeline, v, steps, t, &g, &limit);
+		struct forecast f = owner_growth_forecast(a->timeline, sel, steps, t, &g, &limit);
 		f = goes_on ? f : forecast_never;
 		json_t *track = json_object();
 		json_object_set_new(track, "kind", json_string(growth_name(g.kind)));
@@ -98,7 +98,7 @@ static json_t *json_growth(const struct selection *v, const struct analysis *a, 
 		json_object_set_new(track, "amplitude_bytes", json_bytes((uint64_t)timeline_amplitude(steps, t)));
 		json_object_set_new(track, "limit_bytes", isfinite(limit) ? json_bytes((uint64_t)limit) : json_null());
 		json_object_set_new(track, "runs_out_at_step", json_forecast(&f));
-		json_object_set_new(o, timeline_track_name(v, steps->process, t->kind, t->device, name, sizeof(name)),
+		json_object_set_new(o, timeline_track_name(sel, steps->process, t->kind, t->device, name, sizeof(name)),
 				    track);
 	}
 	return o;
@@ -115,23 +115,23 @@ static json_t *json_rare(const struct step_list *steps)
 	return o;
 }
 
-static json_t *json_steps(const struct selection *v, const struct analysis *a, const struct step_list *steps)
+static json_t *json_steps(const struct selection *sel, const struct analysis *a, const struct step_list *steps)
 {
 	if (!steps)
 		return json_null();
 	json_t *o = json_object(), *list = json_array();
 	size_t every = steps->count / MOST_STEPS + 1;
 	for (size_t i = 0; i < steps->count; i += every)
-		json_array_append_new(list, json_step(v, steps, i));
+		json_array_append_new(list, json_step(sel, steps, i));
 	json_object_set_new(o, "count", json_bytes(steps->total));
 	json_object_set_new(o, "period_s", json_real(timeline_period(steps)));
 	json_object_set_new(o, "source", json_string(timeline_source(steps->source)));
 	json_object_set_new(o, "pid", json_integer(steps->process->pid));
 	json_object_set_new(o, "micro_steps", json_integer(steps->micro));
 	json_object_set_new(o, "rare", json_rare(steps));
-	json_object_set_new(o, "low_bytes", json_points(v, steps, step_low, SIZE_MAX));
-	json_object_set_new(o, "high_bytes", json_points(v, steps, step_high, SIZE_MAX));
-	json_object_set_new(o, "growth", json_growth(v, a, steps));
+	json_object_set_new(o, "low_bytes", json_points(sel, steps, step_low, SIZE_MAX));
+	json_object_set_new(o, "high_bytes", json_points(sel, steps, step_high, SIZE_MAX));
+	json_object_set_new(o, "growth", json_growth(sel, a, steps));
 	json_object_set_new(o, "list_every", json_bytes(every));
 	json_object_set_new(o, "list", list);
 	return o;
@@ -152,14 +152,14 @@ json_t *reclaimed_json(const struct reclaimed *f)
 
 /* ---- JSON: phases -------------------------------------------------------------------------------------- */
 
-static void json_freed(const struct selection *v, json_t *all, const struct phase *p, const struct phase_track *t,
+static void json_freed(const struct selection *sel, json_t *all, const struct phase *p, const struct phase_track *t,
 		       const char *track)
 {
 	struct phase_freed f;
 	struct reclaimed host;
 	if (t->kind == MODEL_HEAP && p->visits == 1 &&
-	    reclaimed_host(v, p->process, (struct reclaimed_span){ t->peak_ns, t->peak_bytes, p->end_ns, t->end_bytes },
-			   &host))
+	    reclaimed_host(sel, p->process,
+			   (struct reclaimed_span){ t->peak_ns, t->peak_bytes, p->end_ns, t->end_bytes }, &host))
 		json_object_set_new(all, track, reclaimed_json(&host));
 	if (!phase_freed(p, t, &f))
 		return;
@@ -170,17 +170,17 @@ static void json_freed(const struct selection *v, json_t *all, const struct phas
 	json_object_set_new(all, track, o);
 }
 
-static json_t *json_phase(const struct selection *v, const struct phase *p)
+static json_t *json_phase(const struct selection *sel, const struct phase *p)
 {
 	static const char *const sources[] = { "line", "mark", "nvtx", "mstx" };
 	json_t *o = json_object(), *peaks = json_object(), *kept = json_object(), *freed = json_object();
 	char name[64];
 	for (size_t k = 0; k < p->track_count; k++) {
 		const struct phase_track *t = &p->tracks[k];
-		timeline_track_name(v, p->process, t->kind, t->device, name, sizeof(name));
+		timeline_track_name(sel, p->process, t->kind, t->device, name, sizeof(name));
 		json_object_set_new(peaks, name, json_bytes(t->peak_bytes));
 		json_object_set_new(kept, name, json_integer(t->kept_bytes));
-		json_freed(v, freed, p, t, name);
+		json_freed(sel, freed, p, t, name);
 	}
 	json_object_set_new(o, "name", json_text(p->name));
 	json_object_set_new(o, "source", json_string(sources[p->source]));
@@ -195,15 +195,15 @@ static json_t *json_phase(const struct selection *v, const struct phase *p)
 	return o;
 }
 
-void report_json_timeline(json_t *o, const struct selection *v, const struct analysis *a)
+void report_json_timeline(json_t *o, const struct selection *sel, const struct analysis *a)
 {
 	json_t *list = json_array();
 	const struct phases *phases = timeline_phases(a->timeline);
 	for (size_t i = 0; i < phases_count(phases); i++)
-		if (selection_has(v, phases_get(phases, i)->process))
-			json_array_append_new(list, json_phase(v, phases_get(phases, i)));
+		if (selection_has(sel, phases_get(phases, i)->process))
+			json_array_append_new(list, json_phase(sel, phases_get(phases, i)));
 	json_object_set_new(o, "phases", list);
-	json_object_set_new(o, "steps", json_steps(v, a, timeline_main(a->timeline, v)));
+	json_object_set_new(o, "steps", json_steps(sel, a, timeline_main(a->timeline, sel)));
 }
 
 /* ---- screen: growth ------------------------------------------------------------------------------------ */
@@ -229,13 +229,13 @@ static bool has_pool(const struct step_list *steps, uint32_t device)
 }
 
 /* What only loads, or is little, is not called growth above a verdict that says so. */
-static bool is_ruled_out(const struct diagnosis *x, uint32_t device)
+static bool is_ruled_out(const struct diagnosis *diagnosis, uint32_t device)
 {
-	const struct verdicts *v = &x->verdicts;
+	const struct verdicts *v = &diagnosis->verdicts;
 	for (size_t i = 0; i < v->ruled_out_count; i++) {
 		const struct evidence_device *d = v->ruled_out[i].device;
 		if (verdict_has(v->ruled_out[i].kind, VERDICT_TELLS_GROWTH) &&
-		    (d ? d == &x->evidence.devices.items[device] : device == MODEL_NO_DEVICE))
+		    (d ? d == &diagnosis->evidence.devices.items[device] : device == MODEL_NO_DEVICE))
 			return true;
 	}
 	return false;
@@ -258,14 +258,14 @@ static const struct step_track *track_at(const struct step_list *steps, const st
 	return NULL;
 }
 
-static struct grown find_grown(const struct timeline *timeline, const struct diagnosis *x)
+static struct grown find_grown(const struct timeline *timeline, const struct diagnosis *diagnosis)
 {
 	struct grown best = { 0 };
-	for (size_t i = 0; i < x->findings.track_count; i++) {
-		const struct track_finding *found = &x->findings.tracks[i];
+	for (size_t i = 0; i < diagnosis->findings.track_count; i++) {
+		const struct track_finding *found = &diagnosis->findings.tracks[i];
 		const struct step_list *steps = timeline_step_list(timeline, found->place.process);
 		const struct step_track *t = track_at(steps, &found->place);
-		if (found->growth.outlook != OUTLOOK_LEAKS || !t || is_ruled_out(x, t->device) ||
+		if (found->growth.outlook != OUTLOOK_LEAKS || !t || is_ruled_out(diagnosis, t->device) ||
 		    (t->kind == MODEL_DEVICE && has_pool(steps, t->device)))
 			continue;
 		struct grown g = { .list = steps, .track = t, .growth = owner_growth_rise(steps, t, &found->growth) };
@@ -316,11 +316,11 @@ static void print_places(const struct step_list *steps, const struct step_track 
 }
 
 /* The failure that ended it, if memory has ended. */
-static const struct model_oom *end_of(const struct selection *v, const struct grown *g)
+static const struct model_oom *end_of(const struct selection *sel, const struct grown *g)
 {
 	if (g->track->device == MODEL_NO_DEVICE)
 		return NULL;
-	const struct model_oom *o = diagnosis_failure(model_device(v->model, g->track->device));
+	const struct model_oom *o = diagnosis_failure(model_device(sel->model, g->track->device));
 	return o && o->process == g->list->process->id ? o : NULL;
 }
 
@@ -345,7 +345,7 @@ static unsigned print_fact(const char *name, char *text)
 }
 
 /* What could be known when half of it had run, beside what came. */
-static unsigned print_hindsight(const struct selection *v, const struct timeline *timeline, const struct grown *g,
+static unsigned print_hindsight(const struct selection *sel, const struct timeline *timeline, const struct grown *g,
 				const struct model_oom *o)
 {
 	struct step_list half = *g->list;
@@ -353,7 +353,7 @@ static unsigned print_hindsight(const struct selection *v, const struct timeline
 	const char *unit = half.source == LOOP_NONE ? "second" : "step";
 	half.count = (half.count + 1) / 2;
 	struct growth growth = timeline_growth(&half, g->track);
-	struct forecast f = owner_growth_forecast(timeline, v, &half, g->track, &growth, &limit);
+	struct forecast f = owner_growth_forecast(timeline, sel, &half, g->track, &growth, &limit);
 	if (!f.ever)
 		return print_fact("forecast", output_format("none half-way; it failed at %s %.0f", unit, failed));
 	char *when = forecast_text(f.x, f.low, f.high);
@@ -364,14 +364,14 @@ static unsigned print_hindsight(const struct selection *v, const struct timeline
 	return lines;
 }
 
-static unsigned print_forecast(const struct selection *v, const struct timeline *timeline, const struct grown *g)
+static unsigned print_forecast(const struct selection *sel, const struct timeline *timeline, const struct grown *g)
 {
-	const struct model_oom *ended = end_of(v, g);
+	const struct model_oom *ended = end_of(sel, g);
 	if (ended)
-		return print_hindsight(v, timeline, g, ended);
+		return print_hindsight(sel, timeline, g, ended);
 
 	double limit, period = timeline_mean_period(g->list);
-	struct forecast f = owner_growth_forecast(timeline, v, g->list, g->track, &g->growth, &limit);
+	struct forecast f = owner_growth_forecast(timeline, sel, g->list, g->track, &g->growth, &limit);
 	bool stepped = g->list->source != LOOP_NONE;
 	if (!f.ever)
 		return 0;
@@ -379,7 +379,7 @@ static unsigned print_forecast(const struct selection *v, const struct timeline 
 	double now = stepped ? (double)(last->number + last->count - 1) : 0;
 	double at_ns = stepped ? (double)last->end_ns + (f.x - now) * period * 1e9
 			       : (double)g->list->process->start_ns + f.x * 1e9;
-	if (at_ns <= model_end_ns(v->model))
+	if (at_ns <= model_end_ns(sel->model))
 		return 0; /* it went on beyond that: what grew had stopped */
 	char *when = forecast_text(f.x, f.low, f.high);
 	char *then = stepped ? output_format(", %s", DURATION((uint64_t)at_ns)) : NULL;
@@ -399,12 +399,12 @@ static const char *period_text(char *text, size_t size, double seconds)
 
 static unsigned print_growth(const struct report *r, const struct grown *g)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	const struct timeline *timeline = r->analysis.timeline;
 	const struct step_list *step_list = g->list;
 	const char *unit = step_list->source == LOOP_NONE ? "s" : "step";
 	char name[64], period[32];
-	timeline_track_name(v, step_list->process, g->track->kind, g->track->device, name, sizeof(name));
+	timeline_track_name(sel, step_list->process, g->track->kind, g->track->device, name, sizeof(name));
 	const bool marked =
 		step_list->source == LOOP_MARKS || step_list->source == LOOP_NVTX || step_list->source == LOOP_MSTX;
 	char *of = output_format("GROWTH  %s of %u %s; ", g->track->kind == MODEL_MAP ? "mapped memory" : name,
@@ -431,7 +431,7 @@ static unsigned print_growth(const struct report *r, const struct grown *g)
 						  BYTES((uint64_t)g->growth.rate), unit,
 						  BYTES((uint64_t)ceil(g->growth.rate_error)), more ? more : ""));
 	free(more);
-	return lines + (r->brief ? 2 : 5) + print_forecast(v, timeline, g);
+	return lines + (r->brief ? 2 : 5) + print_forecast(sel, timeline, g);
 }
 
 /* ---- screen: what grows -------------------------------------------------------------------------------- */

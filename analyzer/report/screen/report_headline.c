@@ -65,11 +65,11 @@ static char *kind_peak(const struct report *r, enum model_kind kind)
 	return text;
 }
 
-static bool is_mapped(const struct selection *v)
+static bool is_mapped(const struct selection *sel)
 {
-	struct model_totals heap = model_totals(v->model, MODEL_HEAP), map = model_totals(v->model, MODEL_MAP);
-	return !(v->kinds & 1u << MODEL_HEAP) ||
-	       (v->kinds & 1u << MODEL_MAP && map.peak_bytes / MAPPED_MORE > heap.peak_bytes);
+	struct model_totals heap = model_totals(sel->model, MODEL_HEAP), map = model_totals(sel->model, MODEL_MAP);
+	return !(sel->kinds & 1u << MODEL_HEAP) ||
+	       (sel->kinds & 1u << MODEL_MAP && map.peak_bytes / MAPPED_MORE > heap.peak_bytes);
 }
 
 /* One line of the program made most of the heap's peak: nobody should have to look for that behind what a library
@@ -101,9 +101,9 @@ static char *peak_text(const struct report *r)
 /* ---- whether that is well ---------------------------------------------------------------------------------- */
 
 /* Memory was refused, whatever became of that. */
-static bool was_refused(const struct selection *v)
+static bool was_refused(const struct selection *sel)
 {
-	return model_failures(v->model) || model_ooms(v->model);
+	return model_failures(sel->model) || model_ooms(sel->model);
 }
 
 static bool ended_well(const struct report *r)
@@ -118,9 +118,9 @@ static bool ended_well(const struct report *r)
 /* Worth a line where no verdict is about it. */
 static bool is_worth(const struct report *r, const struct owner_growth *t, uint64_t of)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	const struct growth_scale scale =
-		growth_scale_of(v->model, reader_hosts(v->reader) ? reader_host(v->reader, 0) : NULL,
+		growth_scale_of(sel->model, reader_hosts(sel->reader) ? reader_host(sel->reader, 0) : NULL,
 				timeline_samples(r->analysis.timeline));
 	return (outlook_goes_on(t->outlook) || t->outlook == OUTLOOK_NEEDS_MORE) &&
 	       !growth_is_noise(&scale, t->growth.bytes) && t->growth.bytes >= NOTABLE * (double)of;

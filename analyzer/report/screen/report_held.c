@@ -45,11 +45,11 @@ static int tell(struct report *r)
 /* The copies that the verdict is about: the largest of its device. */
 static const struct copy_set *copies_of(const struct report *r, const struct verdict *v)
 {
-	const struct diagnosis *x = r->analysis.diagnosis;
+	const struct diagnosis *diagnosis = r->analysis.diagnosis;
 	const char *name = v->device ? v->device->name : "host";
-	for (size_t i = 0; i < x->copies.count; i++)
-		if (!strcmp(name, diagnosis_space_name(x, x->copies.sets[i].space)))
-			return &x->copies.sets[i];
+	for (size_t i = 0; i < diagnosis->copies.count; i++)
+		if (!strcmp(name, diagnosis_space_name(diagnosis, diagnosis->copies.sets[i].space)))
+			return &diagnosis->copies.sets[i];
 	return NULL;
 }
 

@@ -39,9 +39,9 @@ static json_t *json_map(const struct model_totals *t, uint64_t given)
 	return o;
 }
 
-static json_t *json_own_allocator(const struct selection *v, const struct model_process *m)
+static json_t *json_own_allocator(const struct selection *sel, const struct model_process *m)
 {
-	const struct own_allocator own = own_allocator_find(v, m);
+	const struct own_allocator own = own_allocator_find(sel, m);
 	json_t *o = own.bytes ? json_object() : json_null();
 	if (!own.bytes)
 		return o;
@@ -159,11 +159,11 @@ static json_t *json_process(const struct report *r, const struct model_process *
 
 static json_t *json_processes(const struct report *r)
 {
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	json_t *list = json_array();
-	for (unsigned id = 0; id < reader_processes(v->reader); id++)
-		if (selection_has(v, reader_process(v->reader, id)) && (!r->listed || r->listed[id]))
-			json_array_append_new(list, json_process(r, model_process(v->model, id)));
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++)
+		if (selection_has(sel, reader_process(sel->reader, id)) && (!r->listed || r->listed[id]))
+			json_array_append_new(list, json_process(r, model_process(sel->model, id)));
 	return list;
 }
 
@@ -246,14 +246,15 @@ static void set_managed(json_t *ledger, const struct report *r)
 
 static void set_why(json_t *o, const struct report *r)
 {
-	struct diagnosis *x = r->analysis.diagnosis;
-	json_object_set_new(o, "categories", json_categories(x));
-	json_object_set_new(o, "copies", json_copies(x, r->copies, r->copies_held));
-	json_object_set_new(o, "copies_left_out", json_copies_left_out(x));
-	json_object_set_new(o, "verdicts", json_verdicts(x, r->held));
-	json_object_set_new(o, "facts", json_facts(x, r->held ? r->held + x->verdicts.held_count : NULL));
-	json_object_set_new(o, "ruled_out", json_ruled_out(x));
-	json_object_set_new(o, "unknown", json_unknowns(x));
+	struct diagnosis *diagnosis = r->analysis.diagnosis;
+	json_object_set_new(o, "categories", json_categories(diagnosis));
+	json_object_set_new(o, "copies", json_copies(diagnosis, r->copies, r->copies_held));
+	json_object_set_new(o, "copies_left_out", json_copies_left_out(diagnosis));
+	json_object_set_new(o, "verdicts", json_verdicts(diagnosis, r->held));
+	json_object_set_new(o, "facts",
+			    json_facts(diagnosis, r->held ? r->held + diagnosis->verdicts.held_count : NULL));
+	json_object_set_new(o, "ruled_out", json_ruled_out(diagnosis));
+	json_object_set_new(o, "unknown", json_unknowns(diagnosis));
 }
 
 static const char *text_of(const json_t *o, const char *key)
@@ -262,36 +263,37 @@ static const char *text_of(const json_t *o, const char *key)
 	return text ? text : "";
 }
 
-static size_t device_of(const json_t *device, const struct diagnosis *x)
+static size_t device_of(const json_t *device, const struct diagnosis *diagnosis)
 {
 	size_t i = 0;
-	while (i < x->evidence.devices.count && (strcmp(text_of(device, "name"), x->evidence.devices.items[i].name) ||
-						 strcmp(text_of(device, "uuid"), x->evidence.devices.items[i].uuid)))
+	while (i < diagnosis->evidence.devices.count &&
+	       (strcmp(text_of(device, "name"), diagnosis->evidence.devices.items[i].name) ||
+		strcmp(text_of(device, "uuid"), diagnosis->evidence.devices.items[i].uuid)))
 		i++;
 	return i;
 }
 
-static const char *first_verdict(const struct diagnosis *x, const struct evidence_device *d)
+static const char *first_verdict(const struct diagnosis *diagnosis, const struct evidence_device *d)
 {
-	for (size_t v = 0; v < x->verdicts.held_count; v++)
-		if (x->verdicts.held[v].device == d)
-			return verdict_name(x->verdicts.held[v].kind);
+	for (size_t v = 0; v < diagnosis->verdicts.held_count; v++)
+		if (diagnosis->verdicts.held[v].device == d)
+			return verdict_name(diagnosis->verdicts.held[v].kind);
 	return NULL;
 }
 
 /* The failure that is explained has the first of its device's verdicts. */
-static void set_oom_verdicts(json_t *devices, const struct diagnosis *x)
+static void set_oom_verdicts(json_t *devices, const struct diagnosis *diagnosis)
 {
 	size_t i, k;
 	json_t *device, *oom;
 	json_array_foreach(devices, i, device)
 	{
-		size_t index = device_of(device, x);
+		size_t index = device_of(device, diagnosis);
 		const struct model_oom *failure =
-			index < x->evidence.devices.count
-				? diagnosis_failure(model_device(x->selection->model, (uint32_t)index))
+			index < diagnosis->evidence.devices.count
+				? diagnosis_failure(model_device(diagnosis->selection->model, (uint32_t)index))
 				: NULL;
-		const char *kind = failure ? first_verdict(x, &x->evidence.devices.items[index]) : NULL;
+		const char *kind = failure ? first_verdict(diagnosis, &diagnosis->evidence.devices.items[index]) : NULL;
 		json_t *at = failure ? json_seconds(failure->at.ns) : NULL;
 		json_array_foreach(json_object_get(device, "ooms"), k,
 				   oom) if (kind && json_equal(at, json_object_get(oom, "time_s")))
@@ -302,25 +304,25 @@ static void set_oom_verdicts(json_t *devices, const struct diagnosis *x)
 
 json_t *report_json(const struct report *r)
 {
-	const struct selection *v = r->selection;
-	struct model_totals heap = model_totals(v->model, MODEL_HEAP), map = model_totals(v->model, MODEL_MAP);
-	struct model_totals pinned = model_totals(v->model, MODEL_PINNED);
+	const struct selection *sel = r->selection;
+	struct model_totals heap = model_totals(sel->model, MODEL_HEAP), map = model_totals(sel->model, MODEL_MAP);
+	struct model_totals pinned = model_totals(sel->model, MODEL_PINNED);
 	json_t *o = json_object();
 	set_head(o, r);
 	json_object_set_new(o, "processes", json_processes(r));
-	const uint32_t has = selection_has_kinds(v);
+	const uint32_t has = selection_has_kinds(sel);
 	json_object_set_new(o, "host", has & MT_IMPORT_HEAP ? json_totals(&heap) : json_null());
 	json_object_set_new(o, "map",
-			    has & MT_IMPORT_MAPPINGS ? json_map(&map, model_map_given_bytes(v->model)) : json_null());
+			    has & MT_IMPORT_MAPPINGS ? json_map(&map, model_map_given_bytes(sel->model)) : json_null());
 	json_object_set_new(o, "pinned", has & MT_IMPORT_HEAP ? json_totals(&pinned) : json_null());
 	json_t *system = json_system(r->analysis.host);
 	set_managed(json_object_get(system, "ledger"), r);
 	json_object_set_new(o, "system", system);
-	json_t *devices = json_devices(v, r->analysis.timeline, r->analysis.diagnosis);
+	json_t *devices = json_devices(sel, r->analysis.timeline, r->analysis.diagnosis);
 	set_oom_verdicts(devices, r->analysis.diagnosis);
 	json_object_set_new(o, "devices", devices);
 	json_object_set_new(o, "nearly_full", report_json_full(r));
-	report_json_timeline(o, v, &r->analysis);
+	report_json_timeline(o, sel, &r->analysis);
 	set_why(o, r);
 	json_object_set_new(o, "losses", json_losses(r));
 	set_sites(o, r);

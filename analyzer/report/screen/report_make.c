@@ -19,17 +19,17 @@ void report_fini(struct report *r)
 }
 
 /* What modules and libraries need for themselves takes one row each, so that the rows are the program's. */
-static int host_owners(const struct selection *v, enum model_kind kind, struct owners **out)
+static int host_owners(const struct selection *sel, enum model_kind kind, struct owners **out)
 {
-	bool folds = v->options->by == BY_UNSET && !v->options->json && !v->options->all_frames;
-	return selection_owners_brief(v, OWNERS_HOST_PEAK, kind, folds ? builtin_suppressed_stack : NULL, out);
+	bool folds = sel->options->by == BY_UNSET && !sel->options->json && !sel->options->all_frames;
+	return selection_owners_brief(sel, OWNERS_HOST_PEAK, kind, folds ? builtin_suppressed_stack : NULL, out);
 }
 
 /* Where nothing is wrong as far as causes go, what memtrace leaks says of it. */
-static int ask_leaks(struct report *r, struct selection *v)
+static int ask_leaks(struct report *r, struct selection *sel)
 {
 	struct leaks l;
-	int e = leaks_init(&l, v, r->analysis.timeline, NULL, &r->analysis.diagnosis->findings);
+	int e = leaks_init(&l, sel, r->analysis.timeline, NULL, &r->analysis.diagnosis->findings);
 	if (e < 0) {
 		r->analysis.timeline = NULL; /* it has taken that over */
 		return e;
@@ -93,31 +93,31 @@ static uint64_t join_arenas(struct owners *s)
 static int build_owners(void *arg)
 {
 	struct report *r = arg;
-	const struct selection *v = r->selection;
+	const struct selection *sel = r->selection;
 	int e = 0;
-	owners_look_ahead(v->model, v->reader, v->stacks,
+	owners_look_ahead(sel->model, sel->reader, sel->stacks,
 			  1u << OWNERS_HOST_PEAK | 1u << OWNERS_TEMPORARY | 1u << OWNERS_LIVE);
 	for (int kind = 0; e == 0 && kind < MODEL_HOST_KINDS; kind++)
-		if (v->kinds & 1u << kind)
-			e = host_owners(v, kind, &r->owners[kind]);
+		if (sel->kinds & 1u << kind)
+			e = host_owners(sel, kind, &r->owners[kind]);
 	if (r->owners[MODEL_MAP])
 		r->arenas_after = join_arenas(r->owners[MODEL_MAP]);
-	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
-		e = selection_owners_brief(v, OWNERS_TEMPORARY, MODEL_HEAP, NULL, &r->temporary);
-	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
-		e = selection_leftovers(v, MODEL_HEAP, builtin_suppressed_stack, &r->survivors);
-	bool any = (r->survivors && r->survivors->count) || !(v->kinds & ((1u << MODEL_HOST_KINDS) - 1));
+	if (e == 0 && sel->kinds & 1u << MODEL_HEAP)
+		e = selection_owners_brief(sel, OWNERS_TEMPORARY, MODEL_HEAP, NULL, &r->temporary);
+	if (e == 0 && sel->kinds & 1u << MODEL_HEAP)
+		e = selection_leftovers(sel, MODEL_HEAP, builtin_suppressed_stack, &r->survivors);
+	bool any = (r->survivors && r->survivors->count) || !(sel->kinds & ((1u << MODEL_HOST_KINDS) - 1));
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
 		any = any || (r->owners[kind] && r->owners[kind]->count);
-	return e ? e : selection_check_filter(v, any);
+	return e ? e : selection_check_filter(sel, any);
 }
 
-int report_make(struct report *r, struct selection *v, unsigned more)
+int report_make(struct report *r, struct selection *sel, unsigned more)
 {
-	r->selection = v;
-	int e = analysis_run(&r->analysis, v, ANALYSIS_TIMELINE | ANALYSIS_HOST | ANALYSIS_DIAGNOSIS | more,
+	r->selection = sel;
+	int e = analysis_run(&r->analysis, sel, ANALYSIS_TIMELINE | ANALYSIS_HOST | ANALYSIS_DIAGNOSIS | more,
 			     build_owners, r);
 	if (e == 0)
 		e = report_find_held(r);
-	return e == 0 && !v->options->json && !report_is_trouble(r) ? ask_leaks(r, v) : e;
+	return e == 0 && !sel->options->json && !report_is_trouble(r) ? ask_leaks(r, sel) : e;
 }

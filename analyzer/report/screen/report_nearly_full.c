@@ -62,11 +62,11 @@ static int fuller(const void *a, const void *b)
 /* The fullest first. */
 static struct full_list find(const struct report *r)
 {
-	const struct selection *v = r->selection;
-	struct full_list l = { calloc(model_devices(v->model) + 2ul, sizeof(*l.items)), 0 };
-	for (unsigned i = 0; l.items && !model_ooms(v->model) && i < model_devices(v->model); i++)
-		if (selection_has_device(v, i) && model_device(v->model, i)->layer[LAYER_MEMORY].peak_bytes)
-			add(&l, full_device(r, model_device(v->model, i)));
+	const struct selection *sel = r->selection;
+	struct full_list l = { calloc(model_devices(sel->model) + 2ul, sizeof(*l.items)), 0 };
+	for (unsigned i = 0; l.items && !model_ooms(sel->model) && i < model_devices(sel->model); i++)
+		if (selection_has_device(sel, i) && model_device(sel->model, i)->layer[LAYER_MEMORY].peak_bytes)
+			add(&l, full_device(r, model_device(sel->model, i)));
 	if (l.items && r->analysis.host && host_facts(r->analysis.host)->sampled)
 		add_host(&l, host_facts(r->analysis.host));
 	if (l.count)

@@ -26,13 +26,13 @@
 
 /* ---- title --------------------------------------------------------------------------------------------- */
 
-unsigned report_process_count(const struct selection *v)
+unsigned report_process_count(const struct selection *sel)
 {
 	unsigned count = 0;
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-		const struct process *p = reader_process(v->reader, id);
-		bool goes_on = p->creator && process_goes_on_as(p->creator, p) && selection_has(v, p->creator);
-		count += selection_has(v, p) && !goes_on;
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
+		const struct process *p = reader_process(sel->reader, id);
+		bool goes_on = p->creator && process_goes_on_as(p->creator, p) && selection_has(sel, p->creator);
+		count += selection_has(sel, p) && !goes_on;
 	}
 	return count;
 }
@@ -106,11 +106,11 @@ static unsigned print_title(const struct report *r, unsigned room)
 
 /* ---- what is missing ----------------------------------------------------------------------------------- */
 
-static unsigned print_notes(const struct selection *v)
+static unsigned print_notes(const struct selection *sel)
 {
 	unsigned printed = 0;
-	for (unsigned i = 0; i < reader_notes(v->reader) && printed < 2; i++) {
-		const struct reader_note *n = reader_note(v->reader, i);
+	for (unsigned i = 0; i < reader_notes(sel->reader) && printed < 2; i++) {
+		const struct reader_note *n = reader_note(sel->reader, i);
 		if (n->code == MT_OK)
 			continue;
 		output_fit_line(STYLE_BAD, output_format("  %s: %s", n->file, n->text));
@@ -167,12 +167,12 @@ json_t *report_json_reasons(uint32_t why)
 }
 
 /* What only seems alive since its free was lost, or may be so. */
-static unsigned print_doubts(const struct selection *v)
+static unsigned print_doubts(const struct selection *sel)
 {
 	unsigned lines = 0;
 	for (enum model_kind kind = 0; kind < MODEL_HOST_KINDS; kind++) {
-		struct model_totals t = model_totals(v->model, kind);
-		if (!(v->kinds & 1u << kind) || !t.doubt_bytes)
+		struct model_totals t = model_totals(sel->model, kind);
+		if (!(sel->kinds & 1u << kind) || !t.doubt_bytes)
 			continue;
 		output_fit_line(STYLE_BAD, output_format("  %s alive at the end: %s to %s, as frees are among the lost",
 							 kind_name(kind), BYTES(t.live_bytes - t.doubt_bytes),
@@ -241,24 +241,24 @@ static void print_gap(const char *what, unsigned count, const char *path)
 	free(more);
 }
 
-static unsigned count_own_allocators(const struct selection *v)
+static unsigned count_own_allocators(const struct selection *sel)
 {
 	unsigned count = 0;
-	for (unsigned id = 0; id < reader_processes(v->reader); id++)
-		count += selection_has(v, reader_process(v->reader, id)) &&
-			 own_allocator_find(v, model_process(v->model, id)).bytes > 0;
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++)
+		count += selection_has(sel, reader_process(sel->reader, id)) &&
+			 own_allocator_find(sel, model_process(sel->model, id)).bytes > 0;
 	return count > MOST_ALLOCATORS ? MOST_ALLOCATORS : count;
 }
 
 /* Whose memory the hooks can't look into. */
-static void print_own_allocators(const struct selection *v)
+static void print_own_allocators(const struct selection *sel)
 {
 	unsigned printed = 0;
-	for (unsigned id = 0; id < reader_processes(v->reader) && printed < MOST_ALLOCATORS; id++) {
-		const struct process *p = reader_process(v->reader, id);
+	for (unsigned id = 0; id < reader_processes(sel->reader) && printed < MOST_ALLOCATORS; id++) {
+		const struct process *p = reader_process(sel->reader, id);
 		struct own_allocator own = { 0 };
-		if (selection_has(v, p))
-			own = own_allocator_find(v, model_process(v->model, id));
+		if (selection_has(sel, p))
+			own = own_allocator_find(sel, model_process(sel->model, id));
 		if (!own.bytes)
 			continue;
 		const char *of = own.frame && own.frame->library ? base_name(own.frame->library) : p->name;
@@ -362,7 +362,7 @@ static void totals_row(struct table *t, const char *name, const struct model_tot
 				       COUNT(m->temporary), m->failed ? COUNT(m->failed) : "-" });
 }
 
-static char *map_classes(const struct selection *v)
+static char *map_classes(const struct selection *sel)
 {
 	static const char *const names[MAP_CLASSES] = {
 		"anonymous", "files", "memfd and shm", "shared", "address space only",
@@ -374,7 +374,7 @@ static char *map_classes(const struct selection *v)
 	if (!f)
 		return NULL;
 	for (int class = 0; class < MAP_CLASSES; class ++) {
-		struct model_map_sum sum = model_map_sum(v->model, class);
+		struct model_map_sum sum = model_map_sum(sel->model, class);
 		if (sum.peak_bytes)
 			fprintf(f, "%s%s %s", classes++ ? ", " : "mapped at most: ", names[class],
 				BYTES(sum.peak_bytes));
@@ -387,13 +387,13 @@ static char *map_classes(const struct selection *v)
 }
 
 /* Of the process whose pool on the heap was largest; NULL = there was none. What it keeps unused is in no row. */
-static char *host_pool(const struct selection *v)
+static char *host_pool(const struct selection *sel)
 {
 	const struct model_process *most = NULL;
-	for (unsigned i = 0; i < reader_processes(v->reader); i++) {
-		const struct model_process *m = model_process(v->model, i);
+	for (unsigned i = 0; i < reader_processes(sel->reader); i++) {
+		const struct model_process *m = model_process(sel->model, i);
 		uint64_t least = most ? most->pool.reserved_peak_bytes : 0;
-		if (selection_has(v, m->process) && m->pool.reserved_peak_bytes > least)
+		if (selection_has(sel, m->process) && m->pool.reserved_peak_bytes > least)
 			most = m;
 	}
 	return most ? output_format("TensorFlow's pool: at most %s reserved, %s in use",
@@ -405,16 +405,16 @@ static char *host_pool(const struct selection *v)
 
 static unsigned print_totals(const struct report *r, unsigned room)
 {
-	const struct selection *v = r->selection;
-	const bool failed = model_failures(v->model) > 0;
+	const struct selection *sel = r->selection;
+	const bool failed = model_failures(sel->model) > 0;
 	(void)room;
-	if (!(v->kinds & ((1u << MODEL_HOST_KINDS) - 1))) /* it is not known */
+	if (!(sel->kinds & ((1u << MODEL_HOST_KINDS) - 1))) /* it is not known */
 		return 0;
 	const struct column columns[] = {
 		{ "HOST MEMORY", LEFT, false },
 		{ "peak", RIGHT, false },
 		{ "at", RIGHT, false },
-		{ selection_end_title(v), RIGHT, false },
+		{ selection_end_title(sel), RIGHT, false },
 		{ "blocks", RIGHT, WORTH(3) },
 		{ "allocations", RIGHT, WORTH(8) },
 		{ "frees", RIGHT, WORTH(2) },
@@ -425,17 +425,17 @@ static unsigned print_totals(const struct report *r, unsigned room)
 	struct table *t = table_new(columns, 9, 0);
 	table_keep(t, r->brief ? BRIEF_WORTH : 0);
 	unsigned lines = 2;
-	char *pool = v->kinds & 1u << MODEL_HEAP ? host_pool(v) : NULL;
+	char *pool = sel->kinds & 1u << MODEL_HEAP ? host_pool(sel) : NULL;
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++) {
-		struct model_totals totals = model_totals(v->model, kind);
-		if (v->kinds & 1u << kind && (totals.allocations || kind == MODEL_HEAP || !r->brief)) {
+		struct model_totals totals = model_totals(sel->model, kind);
+		if (sel->kinds & 1u << kind && (totals.allocations || kind == MODEL_HEAP || !r->brief)) {
 			totals_row(t, names[kind], &totals);
 			lines++;
 		}
 		if (kind == MODEL_HEAP && pool)
 			table_note(t, 2, pool);
 	}
-	char *classes = v->kinds & 1u << MODEL_MAP && !r->brief ? map_classes(v) : NULL;
+	char *classes = sel->kinds & 1u << MODEL_MAP && !r->brief ? map_classes(sel) : NULL;
 	if (classes)
 		table_note(t, 2, classes);
 	print("\n");
@@ -446,13 +446,13 @@ static unsigned print_totals(const struct report *r, unsigned room)
 	return lines;
 }
 
-static const struct model_failure *worst_failure(const struct selection *v, uint64_t *count)
+static const struct model_failure *worst_failure(const struct selection *sel, uint64_t *count)
 {
 	const struct model_failure *worst = NULL;
 	*count = 0;
-	for (unsigned i = 0; i < model_failures(v->model); i++) {
-		const struct model_failure *f = model_failure(v->model, i);
-		if (!selection_has(v, reader_process(v->reader, f->process)))
+	for (unsigned i = 0; i < model_failures(sel->model); i++) {
+		const struct model_failure *f = model_failure(sel->model, i);
+		if (!selection_has(sel, reader_process(sel->reader, f->process)))
 			continue;
 		*count += f->count;
 		if (!worst || f->largest_bytes > worst->largest_bytes)
@@ -476,13 +476,13 @@ static void print_site(enum output_style style, const char *before, const struct
 	free(caller_where);
 }
 
-static unsigned print_failures(const struct selection *v)
+static unsigned print_failures(const struct selection *sel)
 {
 	uint64_t count;
-	const struct model_failure *worst = worst_failure(v, &count);
+	const struct model_failure *worst = worst_failure(sel, &count);
 	if (!worst)
 		return 0;
-	const struct process *p = reader_process(v->reader, worst->process);
+	const struct process *p = reader_process(sel->reader, worst->process);
 	char *others = count > 1 ? output_format("; %s more failed", COUNT(count - 1)) : NULL;
 	const char *hook = process_hook(p, worst->hook), *behind = others ? others : "";
 	char *forms[] = {
@@ -493,8 +493,8 @@ static unsigned print_failures(const struct selection *v)
 	};
 	output_first_line(STYLE_BAD, forms, 2);
 	free(others);
-	struct stack_site site =
-		stacks_site(v->stacks, stacks_of(v->stacks, p, worst->node, worst->node2), selection_flags(v->options));
+	struct stack_site site = stacks_site(sel->stacks, stacks_of(sel->stacks, p, worst->node, worst->node2),
+					     selection_flags(sel->options));
 	print_site(STYLE_BAD, "        ", &site);
 	return 2;
 }
@@ -511,7 +511,7 @@ static uint64_t sum_bins(const struct model_bin *bins, unsigned from, unsigned t
 
 #define SIZES_COLUMNS 29 /* of the heading */
 
-static void print_sizes(const struct selection *v)
+static void print_sizes(const struct selection *sel)
 {
 	static const struct {
 		const char *name;
@@ -521,7 +521,7 @@ static void print_sizes(const struct selection *v)
 		{ "64 KiB", 13, 16 }, { "1 MiB", 17, 20 }, { "16 MiB", 21, 24 }, { "larger", 25, MODEL_BINS - 1 },
 	};
 	struct model_bin bins[MODEL_BINS];
-	model_bins(v->model, bins);
+	model_bins(sel->model, bins);
 	uint64_t all = sum_bins(bins, 0, MODEL_BINS - 1);
 	print("\n");
 	if (all == 0)

@@ -76,17 +76,17 @@ static bool is_idle(const struct model_process *m)
 }
 
 /* However often it becomes another program, a process is one. */
-static struct ranked *rank_processes(const struct selection *v, unsigned *count)
+static struct ranked *rank_processes(const struct selection *sel, unsigned *count)
 {
-	unsigned all = reader_processes(v->reader);
+	unsigned all = reader_processes(sel->reader);
 	struct ranked *list = calloc(all + 1, sizeof(*list));
 	unsigned *place = calloc(all + 1, sizeof(*place)); /* in the list, plus 1; creators have lower ids */
 	*count = 0;
 	for (unsigned id = 0; list && place && id < all; id++) {
-		const struct model_process *m = model_process(v->model, id);
+		const struct model_process *m = model_process(sel->model, id);
 		const struct process *before = m->process->creator;
 		const uint64_t weight = m->kind[MODEL_HEAP].peak_bytes;
-		if (!selection_has(v, m->process))
+		if (!selection_has(sel, m->process))
 			continue;
 		place[id] = before && process_goes_on_as(before, m->process) ? place[before->id] : 0;
 		if (!place[id])
@@ -104,13 +104,13 @@ static struct ranked *rank_processes(const struct selection *v, unsigned *count)
 	return list;
 }
 
-static char *process_sparkline(const struct selection *v, const struct model_process *m, uint64_t max)
+static char *process_sparkline(const struct selection *sel, const struct model_process *m, uint64_t max)
 {
 	uint64_t values[MOST_SPARKS];
 	int more = output_width() - REPORT_WIDE - MORE_COMMAND, count = more <= 0                     ? SPARKS
 									: more < MOST_SPARKS - SPARKS ? SPARKS + more
 												      : MOST_SPARKS;
-	selection_resample(v, &m->timeline[MODEL_HEAP], values, (size_t)count);
+	selection_resample(sel, &m->timeline[MODEL_HEAP], values, (size_t)count);
 	return output_sparkline(values, (size_t)count, max);
 }
 

@@ -44,14 +44,14 @@ static unsigned print_held(const struct verdict *v, unsigned number)
 
 const struct evidence_device *report_device(const struct report *r)
 {
-	const struct diagnosis *x = r->analysis.diagnosis;
+	const struct diagnosis *diagnosis = r->analysis.diagnosis;
 	const struct evidence_device *failed = NULL;
-	for (size_t i = 0; i < x->verdicts.held_count; i++)
-		if (x->verdicts.held[i].device)
-			return x->verdicts.held[i].device;
-	for (size_t i = 0; i < x->evidence.devices.count; i++)
-		if (x->evidence.devices.items[i].request.failed)
-			failed = &x->evidence.devices.items[i];
+	for (size_t i = 0; i < diagnosis->verdicts.held_count; i++)
+		if (diagnosis->verdicts.held[i].device)
+			return diagnosis->verdicts.held[i].device;
+	for (size_t i = 0; i < diagnosis->evidence.devices.count; i++)
+		if (diagnosis->evidence.devices.items[i].request.failed)
+			failed = &diagnosis->evidence.devices.items[i];
 	return failed;
 }
 
@@ -139,14 +139,16 @@ unsigned report_print_causes(const struct report *r, unsigned room)
 
 const struct diagnosis_space *report_main_space(const struct report *r)
 {
-	const struct diagnosis *x = r->analysis.diagnosis;
+	const struct diagnosis *diagnosis = r->analysis.diagnosis;
 	const struct evidence_device *d = report_device(r);
-	const struct diagnosis_space *best = &x->spaces[0];
+	const struct diagnosis_space *best = &diagnosis->spaces[0];
 	if (d || report_is_trouble(r))
-		return d ? &x->spaces[1 + (d - x->evidence.devices.items)] : best;
-	for (unsigned i = 1; i < x->space_count; i++)
-		best = x->spaces[i].bytes > best->bytes || best->device == MODEL_NO_DEVICE ? &x->spaces[i] : best;
-	return best->bytes || !x->space_count ? best : &x->spaces[0];
+		return d ? &diagnosis->spaces[1 + (d - diagnosis->evidence.devices.items)] : best;
+	for (unsigned i = 1; i < diagnosis->space_count; i++)
+		best = diagnosis->spaces[i].bytes > best->bytes || best->device == MODEL_NO_DEVICE
+			       ? &diagnosis->spaces[i]
+			       : best;
+	return best->bytes || !diagnosis->space_count ? best : &diagnosis->spaces[0];
 }
 
 static const struct diagnosis_space *sorted; /* qsort() has no argument of its own */

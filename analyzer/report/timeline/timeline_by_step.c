@@ -37,21 +37,21 @@ void timeline_print_field(const char *text)
 	print("%s\"", text);
 }
 
-static bool wants(const struct selection *v, const struct process *p, uint32_t kind, uint32_t device)
+static bool wants(const struct selection *sel, const struct process *p, uint32_t kind, uint32_t device)
 {
-	return selection_has(v, reader_process(v->reader, p->id)) && v->kinds & 1u << kind &&
-	       (device == MODEL_NO_DEVICE || selection_has_device(v, device));
+	return selection_has(sel, reader_process(sel->reader, p->id)) && sel->kinds & 1u << kind &&
+	       (device == MODEL_NO_DEVICE || selection_has_device(sel, device));
 }
 
-static void each_step(const struct selection *v, const struct timeline *timeline, stretch_f *f, void *arg)
+static void each_step(const struct selection *sel, const struct timeline *timeline, stretch_f *f, void *arg)
 {
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
 		const struct step_list *steps = timeline_step_list(timeline, id);
 		for (size_t i = 0; steps && steps->source != LOOP_NONE && i < steps->count; i++)
 			for (size_t k = 0; k < steps->track_count; k++) {
 				const struct step_track *t = &steps->tracks[k];
 				const struct step *s = &steps->steps[i];
-				if (wants(v, steps->process, t->kind, t->device) && s->end_ns >= v->from_ns)
+				if (wants(sel, steps->process, t->kind, t->device) && s->end_ns >= sel->from_ns)
 					f(arg, &(struct stretch){ steps->process, t->kind, t->device, NULL, s->number,
 								  s->count, s->begin_ns, s->end_ns, step_low(t, i),
 								  step_high(t, i), 0, s->rare });
@@ -59,14 +59,14 @@ static void each_step(const struct selection *v, const struct timeline *timeline
 	}
 }
 
-static void each_phase(const struct selection *v, const struct timeline *timeline, stretch_f *f, void *arg)
+static void each_phase(const struct selection *sel, const struct timeline *timeline, stretch_f *f, void *arg)
 {
 	const struct phases *phases = timeline_phases(timeline);
 	for (size_t i = 0; i < phases_count(phases); i++) {
 		const struct phase *p = phases_get(phases, i);
 		for (size_t k = 0; k < p->track_count; k++) {
 			const struct phase_track *t = &p->tracks[k];
-			if (wants(v, p->process, t->kind, t->device) && p->end_ns >= v->from_ns)
+			if (wants(sel, p->process, t->kind, t->device) && p->end_ns >= sel->from_ns)
 				f(arg,
 				  &(struct stretch){ p->process, t->kind, t->device, p->name, 0, p->visits, p->begin_ns,
 						     p->end_ns, t->begin_bytes, t->peak_bytes, t->kept_bytes, 0 });
@@ -144,10 +144,10 @@ static void json_row(void *arg, const struct stretch *s)
 	json_array_append_new(to->list, o);
 }
 
-static void print_screen(const struct selection *v, const struct timeline *timeline,
+static void print_screen(const struct selection *sel, const struct timeline *timeline,
 			 void (*each)(const struct selection *, const struct timeline *, stretch_f *, void *))
 {
-	bool phases = v->options->by == BY_PHASE;
+	bool phases = sel->options->by == BY_PHASE;
 	const struct column columns[] = {
 		{ phases ? "PHASE" : "STEP", LEFT, true },
 		{ phases ? "visits" : "", RIGHT, false },
@@ -159,8 +159,8 @@ static void print_screen(const struct selection *v, const struct timeline *timel
 		{ phases ? "peak" : "high", RIGHT, false },
 		{ phases ? "kept" : "", RIGHT, false },
 	};
-	struct target to = { v, table_new(columns, 9, 0), NULL, 0, selection_rows(v, SCREEN_ROWS) };
-	each(v, timeline, table_line, &to);
+	struct target to = { sel, table_new(columns, 9, 0), NULL, 0, selection_rows(sel, SCREEN_ROWS) };
+	each(sel, timeline, table_line, &to);
 	char *note = to.shown > to.most ? output_format("%zu more: -n ROWS, or --csv", to.shown - to.most) : NULL;
 	if (note)
 		table_note(to.table, 2, note);
@@ -168,36 +168,36 @@ static void print_screen(const struct selection *v, const struct timeline *timel
 	table_print(to.table);
 }
 
-static int print_all_json(const struct selection *v, const struct timeline *timeline,
+static int print_all_json(const struct selection *sel, const struct timeline *timeline,
 			  void (*each)(const struct selection *, const struct timeline *, stretch_f *, void *))
 {
-	struct target to = { .selection = v, .list = json_array(), .most = selection_rows(v, SIZE_MAX) };
+	struct target to = { .selection = sel, .list = json_array(), .most = selection_rows(sel, SIZE_MAX) };
 	json_t *root = json_object();
-	const struct step_list *steps = timeline_main(timeline, v);
-	each(v, timeline, json_row, &to);
+	const struct step_list *steps = timeline_main(timeline, sel);
+	each(sel, timeline, json_row, &to);
 	json_object_set_new(root, "version", json_integer(1));
-	json_object_set_new(root, "complete", json_boolean(reader_complete(v->reader)));
+	json_object_set_new(root, "complete", json_boolean(reader_complete(sel->reader)));
 	json_object_set_new(root, "source", steps ? json_string(timeline_source(steps->source)) : json_null());
-	json_object_set_new(root, v->options->by == BY_PHASE ? "phases" : "steps", to.list);
+	json_object_set_new(root, sel->options->by == BY_PHASE ? "phases" : "steps", to.list);
 	json_object_set_new(root, "rows_total", json_bytes(to.shown));
 	json_object_set_new(root, "rows_left_out", json_bytes(to.shown - json_array_size(to.list)));
 	return json_print(root);
 }
 
-int timeline_by_step(struct selection *v)
+int timeline_by_step(struct selection *sel)
 {
-	bool phases = v->options->by == BY_PHASE;
+	bool phases = sel->options->by == BY_PHASE;
 	struct analysis a;
-	int e = analysis_run(&a, v, ANALYSIS_TIMELINE, NULL, NULL);
+	int e = analysis_run(&a, sel, ANALYSIS_TIMELINE, NULL, NULL);
 	struct timeline *timeline = a.timeline;
-	if (e == 0 && v->options->json) {
-		e = print_all_json(v, timeline, phases ? each_phase : each_step);
-	} else if (e == 0 && !v->options->csv) {
-		print_screen(v, timeline, phases ? each_phase : each_step);
+	if (e == 0 && sel->options->json) {
+		e = print_all_json(sel, timeline, phases ? each_phase : each_step);
+	} else if (e == 0 && !sel->options->csv) {
+		print_screen(sel, timeline, phases ? each_phase : each_step);
 	} else if (e == 0) {
 		print("start_s,end_s,pid,%s,count,track,%s,high_bytes\n", phases ? "phase" : "step",
 		      phases ? "start_bytes" : "low_bytes");
-		(phases ? each_phase : each_step)(v, timeline, csv_row, &(struct target){ .selection = v });
+		(phases ? each_phase : each_step)(sel, timeline, csv_row, &(struct target){ .selection = sel });
 	}
 	analysis_free(&a);
 	return e;

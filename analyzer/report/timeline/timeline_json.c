@@ -10,10 +10,10 @@
 
 static void csv_line(void *arg, const struct series_line *l)
 {
-	const struct selection *v = arg;
+	const struct selection *sel = arg;
 	for (uint32_t i = 0; i < l->series->count; i++) {
 		const struct model_bucket *b = &l->series->buckets[i];
-		print("%.6f,", series_line_start(v, l->series, i));
+		print("%.6f,", series_line_start(sel, l->series, i));
 		if (l->process)
 			print("%u,", l->process->pid);
 		else
@@ -27,10 +27,10 @@ static void csv_line(void *arg, const struct series_line *l)
 	}
 }
 
-void timeline_print_csv(struct selection *v, struct all_sample_series *sampled)
+void timeline_print_csv(struct selection *sel, struct all_sample_series *sampled)
 {
 	print("time_s,pid,name,kind,low_bytes,high_bytes,live_bytes,live_blocks,device\n");
-	series_lines_each(v, sampled, csv_line, v);
+	series_lines_each(sel, sampled, csv_line, sel);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
@@ -41,13 +41,13 @@ struct json_lines {
 	size_t total;
 };
 
-static json_t *json_points(const struct selection *v, const struct model_series *s)
+static json_t *json_points(const struct selection *sel, const struct model_series *s)
 {
 	json_t *points = json_array();
 	for (uint32_t i = 0; i < s->count; i++) {
 		const struct model_bucket *b = &s->buckets[i];
 		json_t *point = json_object();
-		json_object_set_new(point, "time_s", json_real(series_line_start(v, s, i)));
+		json_object_set_new(point, "time_s", json_real(series_line_start(sel, s, i)));
 		json_object_set_new(point, "low_bytes", json_bytes(b->low));
 		json_object_set_new(point, "high_bytes", json_bytes(b->high));
 		json_object_set_new(point, "live_bytes", json_bytes(b->last));
@@ -74,14 +74,14 @@ static void json_line(void *arg, const struct series_line *l)
 	json_array_append_new(lines->list, o);
 }
 
-int timeline_print_json(struct selection *v, struct all_sample_series *sampled)
+int timeline_print_json(struct selection *sel, struct all_sample_series *sampled)
 {
-	struct json_lines lines = { v, json_array(), 0 };
+	struct json_lines lines = { sel, json_array(), 0 };
 	json_t *root = json_object();
-	series_lines_each(v, sampled, json_line, &lines);
+	series_lines_each(sel, sampled, json_line, &lines);
 	json_object_set_new(root, "version", json_integer(1));
-	json_object_set_new(root, "complete", json_boolean(reader_complete(v->reader)));
-	json_object_set_new(root, "width_s", json_seconds(model_timeline_width_ns(v->model)));
+	json_object_set_new(root, "complete", json_boolean(reader_complete(sel->reader)));
+	json_object_set_new(root, "width_s", json_seconds(model_timeline_width_ns(sel->model)));
 	json_object_set_new(root, "series", lines.list);
 	json_object_set_new(root, "series_total", json_bytes(lines.total));
 	json_object_set_new(root, "series_left_out", json_bytes(lines.total - json_array_size(lines.list)));

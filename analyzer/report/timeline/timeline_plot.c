@@ -30,12 +30,12 @@ static uint64_t highest(const struct model_series *s)
 /* ---- what is plotted ------------------------------------------------------------------------------------- */
 
 /* One that failed before one that did not. */
-static const struct model_device *pick_device(const struct selection *v)
+static const struct model_device *pick_device(const struct selection *sel)
 {
 	const struct model_device *best = NULL;
-	for (unsigned i = 0; v->kinds & 1u << MODEL_DEVICE && i < model_devices(v->model); i++) {
-		const struct model_device *d = model_device(v->model, i);
-		if (!selection_has_device(v, i) || !d->layer[LAYER_MEMORY].peak_bytes)
+	for (unsigned i = 0; sel->kinds & 1u << MODEL_DEVICE && i < model_devices(sel->model); i++) {
+		const struct model_device *d = model_device(sel->model, i);
+		if (!selection_has_device(sel, i) || !d->layer[LAYER_MEMORY].peak_bytes)
 			continue;
 		if (!best || !!d->ooms > !!best->ooms ||
 		    (!!d->ooms == !!best->ooms &&
@@ -45,42 +45,42 @@ static const struct model_device *pick_device(const struct selection *v)
 	return best;
 }
 
-static const struct process *only_process(const struct selection *v)
+static const struct process *only_process(const struct selection *sel)
 {
-	for (unsigned id = 0; v->selected == 1 && id < reader_processes(v->reader); id++)
-		if (selection_has(v, reader_process(v->reader, id)))
-			return reader_process(v->reader, id);
+	for (unsigned id = 0; sel->selected == 1 && id < reader_processes(sel->reader); id++)
+		if (selection_has(sel, reader_process(sel->reader, id)))
+			return reader_process(sel->reader, id);
 	return NULL;
 }
 
 static void pick_series(struct plot *p)
 {
-	const struct selection *v = p->selection;
-	const struct process *only = only_process(v);
-	p->device = pick_device(v);
+	const struct selection *sel = p->selection;
+	const struct process *only = only_process(sel);
+	p->device = pick_device(sel);
 	if (p->device) {
-		const struct model_share *share = only ? model_share(v->model, p->device->index, only->id) : NULL;
+		const struct model_share *share = only ? model_share(sel->model, p->device->index, only->id) : NULL;
 		const struct model_series *layers = share ? share->timeline : p->device->timeline;
 		bool pool = highest(&layers[LAYER_POOL]);
 		p->series = &layers[pool ? LAYER_POOL : LAYER_MEMORY];
 		p->around = pool ? &layers[LAYER_RESERVED] : NULL;
 		return;
 	}
-	int kind = v->kinds & 1u << MODEL_HEAP ? MODEL_HEAP : v->kinds & 1u << MODEL_MAP ? MODEL_MAP : MODEL_PINNED;
+	int kind = sel->kinds & 1u << MODEL_HEAP ? MODEL_HEAP : sel->kinds & 1u << MODEL_MAP ? MODEL_MAP : MODEL_PINNED;
 	if (only)
-		p->series = &model_process(v->model, only->id)->timeline[kind];
-	for (unsigned i = 0; !only && i < reader_hosts(v->reader); i++)
-		if (highest(&model_host(v->model, i)->timeline[kind]) >= highest(p->series))
-			p->series = &model_host(v->model, i)->timeline[kind];
+		p->series = &model_process(sel->model, only->id)->timeline[kind];
+	for (unsigned i = 0; !only && i < reader_hosts(sel->reader); i++)
+		if (highest(&model_host(sel->model, i)->timeline[kind]) >= highest(p->series))
+			p->series = &model_host(sel->model, i)->timeline[kind];
 }
 
 static size_t column_of(const struct plot *p, uint64_t ns)
 {
-	const struct selection *v = p->selection;
-	uint64_t end = model_end_ns(v->model), span = end > v->from_ns ? end - v->from_ns : 1;
-	if (ns <= v->from_ns)
+	const struct selection *sel = p->selection;
+	uint64_t end = model_end_ns(sel->model), span = end > sel->from_ns ? end - sel->from_ns : 1;
+	if (ns <= sel->from_ns)
 		return 0;
-	size_t column = (size_t)((double)(ns - v->from_ns) / (double)span * (double)p->columns);
+	size_t column = (size_t)((double)(ns - sel->from_ns) / (double)span * (double)p->columns);
 	return column < p->columns ? column : p->columns - 1;
 }
 
@@ -94,16 +94,16 @@ static bool is_shown(const struct plot *p, const struct model_oom *o)
 
 static void print_title(const struct plot *p)
 {
-	const struct selection *v = p->selection;
-	char *span = output_format("%s to %s", DURATION(v->from_ns), DURATION(model_end_ns(v->model))), *text;
+	const struct selection *sel = p->selection;
+	char *span = output_format("%s to %s", DURATION(sel->from_ns), DURATION(model_end_ns(sel->model))), *text;
 	if (p->device)
 		text = output_format("%s  %s%s   %s", p->device->name, p->around ? "blocks of the pool" : "memory",
 				     p->around ? ", - reserved" : "", span ? span : "");
 	else
 		text = output_format("%s, live   %s",
-				     v->kinds & 1u << MODEL_HEAP  ? "heap"
-				     : v->kinds & 1u << MODEL_MAP ? "mappings"
-								  : "pinned",
+				     sel->kinds & 1u << MODEL_HEAP  ? "heap"
+				     : sel->kinds & 1u << MODEL_MAP ? "mappings"
+								    : "pinned",
 				     span ? span : "");
 	output_line(STYLE_HEAD, text);
 	free(span);
@@ -145,8 +145,8 @@ static void print_plot_line(const struct plot *p, unsigned line)
 
 static void print_axis(const struct plot *p)
 {
-	const struct selection *v = p->selection;
-	uint64_t from = v->from_ns, end = model_end_ns(v->model);
+	const struct selection *sel = p->selection;
+	uint64_t from = sel->from_ns, end = model_end_ns(sel->model);
 	print("%*s └", LABEL - 2, "0");
 	for (size_t i = 0; i < p->columns; i++)
 		if (p->failed[i])
@@ -230,10 +230,10 @@ static bool fill(struct plot *p)
 	return p->most;
 }
 
-unsigned timeline_plot(const struct selection *v, const struct timeline *timeline, unsigned height)
+unsigned timeline_plot(const struct selection *sel, const struct timeline *timeline, unsigned height)
 {
 	int columns = output_width() - LABEL - 1;
-	struct plot p = { .selection = v, .columns = columns > 8 ? (size_t)columns : 8, .height = height };
+	struct plot p = { .selection = sel, .columns = columns > 8 ? (size_t)columns : 8, .height = height };
 	unsigned lines = 0;
 	pick_series(&p);
 	if (height && p.series && fill(&p)) {

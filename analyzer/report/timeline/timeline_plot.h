@@ -8,6 +8,6 @@
 /* Prints it, output_width() columns wide. The plot has `height` lines; title, axis, phases and failures take up to 6
  * more. `timeline` may be NULL: then there are no phases. Returns how many lines were printed; 0 = there is nothing to
  * plot. */
-unsigned timeline_plot(const struct selection *v, const struct timeline *timeline, unsigned height);
+unsigned timeline_plot(const struct selection *sel, const struct timeline *timeline, unsigned height);
 
 #endif

@@ -5,7 +5,7 @@
 #include "analyzer/model/selection/selection.h"
 
 /* Prints the rows of v->options->by, BY_STEP or BY_PHASE, as a table, CSV or JSON. 0 or -MT_E*. */
-int timeline_by_step(struct selection *v);
+int timeline_by_step(struct selection *sel);
 
 void timeline_print_field(const char *text); /* a field of CSV, in quotes */
 

@@ -48,18 +48,17 @@ static void chart_line(void *arg, const struct series_line *l)
 }
 
 /* `rows`: as many as there is room for below a plot. */
-static void print_chart(struct selection *v, size_t rows, struct all_sample_series *sampled)
+static void print_chart(struct selection *sel, size_t rows, struct all_sample_series *sampled)
 {
-	char *title = output_format("%s to %s", DURATION(v->from_ns), DURATION(model_end_ns(v->model)));
+	char *title = output_format("%s to %s", DURATION(sel->from_ns), DURATION(model_end_ns(sel->model)));
 	const struct column columns[] = {
 		{ "PROCESS", LEFT, true }, { "", LEFT, false },      { title, LEFT, false },
 		{ "last", RIGHT, false },  { "most", RIGHT, false },
 	};
 	int room = output_width() - (rows == OPTIONS_ALL_ROWS ? 52 : 54);
-	struct chart c = {
-		v, table_new(columns, 5, 0), (size_t)(room < 16 ? 16 : room), 0, selection_rows(v, rows), 0
-	};
-	series_lines_each(v, sampled, chart_line, &c);
+	struct chart c = { sel, table_new(columns, 5, 0),  (size_t)(room < 16 ? 16 : room),
+			   0,   selection_rows(sel, rows), 0 };
+	series_lines_each(sel, sampled, chart_line, &c);
 	char *note = c.shown > c.most
 			     ? output_format("%zu more, none above %s: -n ROWS", c.shown - c.most, BYTES(c.rest))
 			     : NULL;
@@ -71,20 +70,20 @@ static void print_chart(struct selection *v, size_t rows, struct all_sample_seri
 }
 
 /* The plot, and below it what fits of the chart: the largest lines first would hide whose they are, so as in a pipe. */
-void timeline_print(struct selection *v, const struct timeline *timeline, struct all_sample_series *sampled)
+void timeline_print(struct selection *sel, const struct timeline *timeline, struct all_sample_series *sampled)
 {
 	enum { LEAST = 4, BESIDE = 12 }; /* lines of a plot; of all that stands with it */
 	int rows = output_rows() - 1, height = rows - BESIDE;
-	selection_print_imported(v);
-	unsigned lines = timeline_plot(v, timeline, (unsigned)(height < LEAST ? LEAST : height > 20 ? 20 : height));
+	selection_print_imported(sel);
+	unsigned lines = timeline_plot(sel, timeline, (unsigned)(height < LEAST ? LEAST : height > 20 ? 20 : height));
 	int left = rows - (int)lines - 4; /* the empty line, titles, what is left out */
 	if (lines)
 		print("\n");
-	print_chart(v, !lines ? OPTIONS_ALL_ROWS : left < 2 ? 2 : (size_t)left, sampled);
+	print_chart(sel, !lines ? OPTIONS_ALL_ROWS : left < 2 ? 2 : (size_t)left, sampled);
 }
 
-void timeline_print_chart(struct selection *v, struct all_sample_series *sampled)
+void timeline_print_chart(struct selection *sel, struct all_sample_series *sampled)
 {
-	selection_print_imported(v);
-	print_chart(v, OPTIONS_ALL_ROWS, sampled);
+	selection_print_imported(sel);
+	print_chart(sel, OPTIONS_ALL_ROWS, sampled);
 }

@@ -7,14 +7,14 @@
 #include "analyzer/timeline/timeline.h"
 
 /* The plot, and below it what fits of the chart. */
-void timeline_print(struct selection *v, const struct timeline *timeline, struct all_sample_series *sampled);
+void timeline_print(struct selection *sel, const struct timeline *timeline, struct all_sample_series *sampled);
 
 /* The chart alone, with all rows. */
-void timeline_print_chart(struct selection *v, struct all_sample_series *sampled);
+void timeline_print_chart(struct selection *sel, struct all_sample_series *sampled);
 
-void timeline_print_csv(struct selection *v, struct all_sample_series *sampled);
+void timeline_print_csv(struct selection *sel, struct all_sample_series *sampled);
 
 /* 0 or -MT_E*. */
-int timeline_print_json(struct selection *v, struct all_sample_series *sampled);
+int timeline_print_json(struct selection *sel, struct all_sample_series *sampled);
 
 #endif
