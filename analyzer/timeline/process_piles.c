@@ -27,7 +27,7 @@ struct member {
 static uint64_t end_of(const struct process *p, const struct samples *samples)
 {
 	const struct sample_subject *s =
-		samples && p->own_exit_kind == MT_EXIT_NONE ? samples_of_process(samples, p) : NULL;
+		samples && p->exit_kind != MT_EXIT_CODE ? samples_of_process(samples, p) : NULL;
 	return p->state == PROCESS_RUNNING ? UINT64_MAX
 	       : s                         ? higher(p->end_ns, s->gone_ns == UINT64_MAX ? s->last_ns : s->gone_ns)
 					   : p->end_ns;

@@ -121,7 +121,7 @@ def case_what_it_lacks_is_unknown():
 
 
 @mt.variants([], ["--redact", "--salt", "x"])
-def case_packed(*redact):
+def case_packed(redact):
     """Unknown stays unknown; the file's name is the only word that is not our own."""
     trace = imports.imported(own("")["end"])
     packed = os.path.join(mt.scratch("packed"), "t.tar")
