@@ -10,6 +10,7 @@ import functools
 import io
 import json
 import os
+import pickle
 import pty
 import re
 import shutil
@@ -22,13 +23,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import cases
 import golden_traces
 import hostile
+import imports
 import mt
 
 sys.path.insert(0, os.path.join(mt.TOP, "scripts"))
 import decode
 
 BATTERY = {"graph_pools": 301, "leak": 301, "host_pressure": 301, "phase_peak": 303}  # with their seeds
-TRACES = ("devices", "gpu", "system", "tree", *BATTERY)
+TRACES = ("devices", "gpu", "system", "tree", "imported", *BATTERY)
 BYS = ("stack", "site", "function", "file", "library", "category", "thread", "process", "size")
 # Each command's ways to print; None: it is run in a case of its own.
 COMMANDS = {
@@ -162,13 +164,25 @@ def battery(kind):
     return path
 
 
+def imported(_):
+    """Of one block that PyTorch noted."""
+    made = {"addr": 1 << 40, "size": 1 << 20, "stream": 0, "time_us": 10 ** 15, "frames": [{"filename": "train.py", "line": 3, "name": "step"}]}
+    block = {"address": 1 << 40, "size": 1 << 20, "requested_size": 1 << 20, "state": "active_allocated", "frames": made["frames"]}
+    segment = {"device": 0, "address": 1 << 40, "total_size": 1 << 20, "allocated_size": 1 << 20, "active_size": 1 << 20, "requested_size": 1 << 20,
+               "stream": 0, "segment_type": "small", "segment_pool_id": (0, 0), "is_expandable": False, "frames": [], "blocks": [block]}
+    path = os.path.join(mt.scratch("imported"), "s.pickle")
+    with open(path, "wb") as file:
+        pickle.dump({"segments": [segment], "device_traces": [[{"action": "segment_alloc", **made}, {"action": "alloc", **made}]]}, file, protocol=4)
+    return imports.imported(path)
+
+
 @functools.lru_cache(None)
 def rewritten():
     """[(name, path, fields)]"""
     out = []
     for number, name in enumerate(TRACES):
         change = hostile.Changer(number)
-        out.append((name, hostile.rewrite(battery(name) if name in BATTERY else golden(name), change), change.fields))
+        out.append((name, hostile.rewrite((battery if name in BATTERY else imported if name == "imported" else golden)(name), change), change.fields))
     return out
 
 

@@ -106,7 +106,9 @@ def traces():
         paths.append(mt.shimmed([mt.python(), "-c", code], env={"MEMTRACE_HOLDERS": "1"}).trace.settle().path)
     paths += [recorded(), recorded(MEMTRACE_STACKS="sample", MEMTRACE_SAMPLE="16K")]  # blocks larger than that are exact: all of work() are smaller
     for words, env in ((["busy", "200000", "1000", "300"], {"MEMTRACE_LIMIT": "1M"}),
-                       (["marks", "basic"], {}), (["marks", "paused"], {"MEMTRACE_PAUSED": "1"}), (["mapped"], {}), (["busy", "20000", "1000", "300"], {"MEMTRACE_RECORD": "young"}), (["deep", "5", "50000"], {"MEMTRACE_RECORD": "auto", "MEMTRACE_LIMIT": "1M"}), (["ownheap", "20"], {})):
+                       (["marks", "basic"], {}), (["marks", "paused"], {"MEMTRACE_PAUSED": "1"}), (["mapped"], {}), (["busy", "20000", "1000", "300"], {"MEMTRACE_RECORD": "young"}),
+                       (["deep", "5", "50000"], {"MEMTRACE_RECORD": "auto", "MEMTRACE_LIMIT": "1M"}), (["ownheap", "20"], {}),
+                       (["bfc", mt.program("libbfc.so"), "heap"], {})):
         paths.append(mt.shimmed([mt.program(words[0]), *words[1:]], env=env).trace.settle().path)
     paths.append(mt.fold(mt.shimmed([mt.program("endless"), "100000", "0", "40"]).trace.settle()).path)
     for path in paths[-2:]:

@@ -123,7 +123,8 @@ def case_and_back():
     finally:
         child.kill()
         child.wait()
-    mt.equal(trace.intact().processes[0]["record"]["changes"][1]["mode"], "all")
+    # nobody empties the rings of a stopped recorder: what is lost then is counted, and not asked here
+    mt.equal(trace.settle().processes[0]["record"]["changes"][1]["mode"], "all")
 
 
 def case_nine_shots():
