@@ -381,11 +381,21 @@ static const struct frame *line_of(const struct search *s, const struct candidat
 	return c->count ? stacks_site(s->stacks, s->blocks[c->blocks[most]].stack, 0).frame : NULL;
 }
 
-/* One line of the program makes both, with other sizes: batches of 64 and of 32. Who casts does so elsewhere; a model's
- * own lines may build it in either type. */
-static bool is_of_one_line(const struct search *s, const struct candidate *a, const struct candidate *b)
+static bool fails_within(const struct search *s, uint32_t space, uint32_t node)
+{
+	for (size_t i = 0; i < s->request_count; i++)
+		if (s->requests[i].space == space && is_within(s, s->requests[i].stack, node))
+			return true;
+	return false;
+}
+
+/* One line of the program makes both, with other sizes, and a request failed in there: batches of 64 and of 32. Who casts
+ * does so elsewhere, and a model's own lines may build it in either type. */
+static bool is_other_batch(const struct search *s, const struct candidate *a, const struct candidate *b)
 {
 	const struct frame *x = line_of(s, a), *y = line_of(s, b);
+	if (!fails_within(s, a->space, a->node) && !fails_within(s, b->space, b->node))
+		return false;
 	if (!x || !y || x->function != y->function || x->file != y->file || x->line != y->line)
 		return false;
 	return frame_classify(x) == FRAME_PLAIN && !is_made_whole(s, a) && !is_made_whole(s, b) &&
@@ -414,14 +424,6 @@ static bool are_parts(const struct search *s, const struct candidate *a, const s
 }
 
 /* ---- filling them -------------------------------------------------------------------------------------------- */
-
-static bool fails_within(const struct search *s, uint32_t space, uint32_t node)
-{
-	for (size_t i = 0; i < s->request_count; i++)
-		if (s->requests[i].space == space && is_within(s, s->requests[i].stack, node))
-			return true;
-	return false;
-}
 
 static void free_candidate(struct candidate *c)
 {
@@ -585,7 +587,7 @@ static int find_set(struct search *s, struct candidate *c, bool alone, const str
 		    are_parts(s, c, other))
 			continue;
 		struct copy_match m = match_candidates(s, c, other);
-		if (!m.blocks || (m.factor != 1 && is_of_one_line(s, c, other)))
+		if (!m.blocks || (m.factor != 1 && is_other_batch(s, c, other)))
 			continue;
 		note_match(set, m);
 		add_owners(s, set, other, other->unit, false);
@@ -648,7 +650,7 @@ static struct candidate *begun_copy(struct search *s, struct candidate *begun, u
 		    (begun->count && are_parts(s, c, begun)) ||
 		    !(begun->count ? begins(c, begun, request, &factor, &part)
 				   : begins_with_nothing(s, c, begun, request)) ||
-		    (begun->count && (factor != 1 || part != 1) && is_of_one_line(s, c, begun)))
+		    (begun->count && (factor != 1 || part != 1) && is_other_batch(s, c, begun)))
 			continue;
 		size_t whole = begun->count / c->unit * c->unit;
 		uint64_t bytes = sum_of(c->sizes, c->unit), there = sum_of(begun->sizes + whole, begun->count - whole);

@@ -67,16 +67,6 @@ static int keep(struct verdict **list, size_t *count, const struct verdict *v)
 	return 0;
 }
 
-double confidence_value(enum confidence c)
-{
-	static const double values[] = {
-#define CONFIDENCE(name, value, reason) value,
-#include "analyzer/diagnosis/confidences.def"
-#undef CONFIDENCE
-	};
-	return values[c];
-}
-
 /* No more is said than what is left if all that may be due to lost events is. */
 static void doubt(struct verdict *v, uint64_t bytes)
 {

@@ -86,7 +86,16 @@ bool verdict_has(enum verdict_kind kind, enum verdict_trait trait);
 const char *verdict_unknown(enum verdict_kind kind);
 
 const char *status_name(enum verdict_status status);
-double confidence_value(enum confidence c); /* 0..1 */
+/* 0..1 */
+static inline double confidence_value(enum confidence c)
+{
+	static const double values[] = {
+#define CONFIDENCE(name, value, reason) value,
+#include "analyzer/diagnosis/confidences.def"
+#undef CONFIDENCE
+	};
+	return values[c];
+}
 
 static inline enum growth_certainty verdict_certainty(double confidence)
 {

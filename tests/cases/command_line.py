@@ -28,9 +28,7 @@ def refused(done, *texts):
         mt.check(text in done.err, "%r lacks %r" % (done.err, text))
 
 
-@functools.lru_cache(None)
-def commands():
-    return re.findall(r"^  (\w+) +\S", run("--help").out, re.M)
+commands = functools.lru_cache(None)(mt.commands)
 
 
 @functools.lru_cache(None)

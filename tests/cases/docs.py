@@ -15,9 +15,7 @@ DOCS = os.path.join(mt.TOP, "docs")
 FIRST_BLOCK = re.compile(r"```\n.*?```\n", re.S)
 
 
-def commands():
-    listing = mt.execute([mt.MEMTRACE, "--help"])
-    return [m.group(1) for m in re.finditer(r"^  (\w+) +\S", listing.out, re.M)]
+commands = mt.commands
 
 
 def page(command):

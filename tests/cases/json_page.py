@@ -218,8 +218,7 @@ def case_types_are_as_the_page_says(command):
 
 def case_every_command_is_on_the_page():
     """Whatever has --json has a table."""
-    done = mt.execute([mt.MEMTRACE, "--help"])
-    for command in re.findall(r"^  (\w+) +\S", done.out, re.M):
+    for command in mt.commands():
         said = mt.execute([mt.MEMTRACE, command, "--help"]).out
         own = re.search(r"docs/(\w+)\.md has its keys", said)  # a command of many forms has a page of its own for them
         if own and own[1] != "JSON":

@@ -18,9 +18,7 @@ def said(*words):
     return done.out
 
 
-@functools.lru_cache(None)
-def commands():
-    return re.findall(r"^  (\w+) +\S", said("--help"), re.M)
+commands = functools.lru_cache(None)(mt.commands)
 
 
 def options(command):

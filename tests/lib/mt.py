@@ -531,6 +531,12 @@ def main(prefix="case_", at_once=1):
     sys.exit(0 if good else 1)
 
 
+def commands():
+    """Those that memtrace --help lists; two may share a line."""
+    listed = execute([MEMTRACE, "--help"], env=clean_env())
+    return [name for names in re.findall(r"^  ([\w|]+) +\S", listed.out, re.M) for name in names.split("|")]
+
+
 def once(function):
     """Of the same arguments one call, for all cases that want it, also those that run at the same time, and where it fails."""
     calls, lock = {}, threading.Lock()

@@ -93,9 +93,10 @@ static void judge(const struct leaks *l, struct leak *leak)
 	leak->suppressed = suppressions_find(l->suppress, l->selection->stacks, stack);
 	if (leak->suppressed || (leak_grows(leak) && grows_with_steps(leak->owner_growth)))
 		return;
-	leak->benign = l->selection->by == BY_STACK ? builtin_suppressed_stack(l->selection->stacks, stack)
-		       : o->folded                  ? o->label
-						    : NULL;
+	leak->benign = l->selection->by == BY_STACK
+			       ? builtin_suppressed_stack(l->selection->stacks, selection_owner_stack(l->selection, o))
+		       : o->folded ? o->label
+				   : NULL;
 	if (leak->benign && leak_grows(leak))
 		leak->owner_growth = NULL;
 }

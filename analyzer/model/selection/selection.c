@@ -237,6 +237,12 @@ int selection_leftovers(const struct selection *sel, enum model_kind kind, owner
 	return owners_build(out, sel->model, sel->reader, sel->stacks, &q);
 }
 
+uint32_t selection_owner_stack(const struct selection *sel, const struct owner *o)
+{
+	const struct model_site *s = o->member_count ? o->members[0] : NULL;
+	return s ? stacks_of(sel->stacks, reader_process(sel->reader, s->process), s->node, s->node2) : 0;
+}
+
 uint64_t selection_bucket_ns(const struct selection *sel, uint32_t bucket)
 {
 	return sel->from_ns + bucket * model_timeline_width_ns(sel->model);

@@ -65,6 +65,10 @@ int selection_owners_brief(const struct selection *sel, enum owners_measure meas
 /* What processes left behind that exited by themselves, by site at the least; brief. */
 int selection_leftovers(const struct selection *sel, enum model_kind kind, owners_fold *fold, struct owners **out);
 
+/* The stack of an owner's first member, as stacks_of() has it: owner.stacks are of the merged tree, in which Python's
+ * frames and native ones can't be told apart any more. 0 = none. */
+uint32_t selection_owner_stack(const struct selection *sel, const struct owner *o);
+
 /* When a bucket of a timeline begins. */
 uint64_t selection_bucket_ns(const struct selection *sel, uint32_t bucket);
 

@@ -167,7 +167,8 @@ static int export_moment(const struct export_ops *ops, struct export *x, const s
 		return error_memory();
 	for (size_t i = 0; e == 0 && i < at->sites->count; i++) {
 		const struct owner *o = &at->sites->owners[i];
-		const char *label = export_label(x, at->kind, o->stacks->stack, o->bytes, at->sites->bytes, told);
+		const char *label = export_label(x, at->kind, selection_owner_stack(x->selection, o), o->bytes,
+						 at->sites->bytes, told);
 		if (label) {
 			e = join(&t, label, o);
 			continue;

@@ -400,14 +400,15 @@ static int add_gone_stack(struct export *x, const struct allocated *a, uint64_t 
 {
 	const struct selection *sel = x->selection;
 	const struct process *process = reader_process(sel->reader, a->process);
-	uint32_t stack = stacks_merged(sel->stacks, stacks_of(sel->stacks, process, a->node, a->node2));
+	const uint32_t pair = stacks_of(sel->stacks, process, a->node, a->node2),
+		       stack = stacks_merged(sel->stacks, pair);
 	const struct moment at = { .kind = (enum model_kind)a->kind,
 				   .device =
 					   a->device == MODEL_NO_DEVICE ? NULL : model_device(sel->model, a->device) };
 	const struct owner owner = { .category = categories_of(sel->categories, stack, LIFETIME_UNKNOWN) };
 	char *memory = export_memory(at.kind, at.device);
 	int e = memory ? stacks_list_shown(sel->stacks, stack, selection_flags(sel->options), list) : error_memory();
-	const char *label = export_label(x, at.kind, stack, a->bytes, sum, 0);
+	const char *label = export_label(x, at.kind, pair, a->bytes, sum, 0);
 	const struct frame *only = label ? export_label_frame(x, label) : NULL;
 	if (e == 0)
 		e = add_sample(
