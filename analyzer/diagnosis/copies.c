@@ -389,8 +389,8 @@ static bool fails_within(const struct search *s, uint32_t space, uint32_t node)
 	return false;
 }
 
-/* One line of the program makes both, with other sizes, and a request failed in there: batches of 64 and of 32. Who casts
- * does so elsewhere, and a model's own lines may build it in either type. */
+/* One line of the program makes both, with other sizes, and a request failed in there: batches of 64 and of 32. Who
+ * casts does so elsewhere, and a model's own lines may build it in either type. */
 static bool is_other_batch(const struct search *s, const struct candidate *a, const struct candidate *b)
 {
 	const struct frame *x = line_of(s, a), *y = line_of(s, b);

@@ -56,7 +56,7 @@ def case_small_objects():
     mt.equal(report["steps"]["count"], 500, "steps")
     mt.check("habits.py" in one["sites"][0] and "tokens" in one["sites"][0], "sites: %s" % one["sites"])
     mapped = max(p["map"]["peak_bytes"] for p in report["processes"])
-    mt.check(one["bytes"] > 0.7 * mapped and "of memory" in one["evidence"], "%d bytes of %d: %s" % (one["bytes"], mapped, one["evidence"]))
+    mt.check(one["bytes"] > 0.7 * mapped and "more of the interpreter's arenas stays" in one["evidence"], "%d bytes of %d: %s" % (one["bytes"], mapped, one["evidence"]))
     mt.check("bigger blocks" not in run("tokens", "--sick").trace.tool("report").out, "arenas are of one size")
 
 
