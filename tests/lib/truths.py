@@ -1,0 +1,71 @@
+"""Programs as users write them (tests/programs/truth: one file, the default stream), each with its truth in its head: what report says of
+them first, and that nothing is said of their twins. docs/TRIALS.md has what was said before, and what came of the advice."""
+import functools
+import os
+import re
+import sys
+
+import gpu
+import mt
+
+PLACE = os.path.join(mt.TOP, "tests/programs/truth")
+
+
+@functools.lru_cache(None)
+def source(name):
+    with open(os.path.join(PLACE, name + ".py"), encoding="utf-8") as file:
+        return file.read()
+
+
+def on_device(name):
+    return "import torch" in source(name)
+
+
+@functools.lru_cache(None)
+def run(name, *arguments):
+    path = os.path.join(PLACE, name + ".py")
+    if on_device(name):
+        done = gpu.run([gpu.python(), path, *arguments], timeout=300, **gpu.settings_of(path))
+    else:
+        done = mt.shimmed([sys.executable, path, *arguments], timeout=100)
+    mt.check(os.path.isdir(done.trace.path), "%s left no trace: %s" % (name, done.err[-500:]))
+    return done
+
+
+def truth(name):
+    """The verdict, and the lines that must be named with it: (file, function)."""
+    found = re.search(r"^# truth: (\w+)(?: (\S+) (.+))?$", source(name), re.M)
+    return found[1], [(found[2], function) for function in found[3].split(", ")] if found[2] else []
+
+
+def said(name, *arguments):
+    return [v for v in run(name, *arguments).trace.report["verdicts"] if (v["device"] != "host") == on_device(name)]
+
+
+def check_quiet(name, *arguments):
+    done = run(name, *arguments)
+    mt.equal((done.status, done.trace.report["status"]), (0, "ok"), "exit and status of %s: %s" % (name, said(name, *arguments)))
+
+
+def check(name):
+    """Its truth comes first, with its lines; its twin ends, and is accused of nothing."""
+    kind, lines = truth(name)
+    verdicts = said(name)
+    why = [(v["kind"], v["evidence"]) for v in run(name).trace.report["ruled_out"] + run(name).trace.report["unknown"]]
+    mt.check(verdicts and verdicts[0]["kind"] == kind, "%s: said %s, not: %s" % (name, [(v["kind"], v["certainty"], v["evidence"]) for v in verdicts], why))
+    text = verdicts[0]["evidence"] + " ".join(verdicts[0]["sites"]) + (verdicts[0]["advice"] or "")
+    for file, function in lines:
+        mt.check(re.search(r"%s:\d+ %s" % (re.escape(file), re.escape(function)), text), "%s: no %s %s in %s" % (name, file, function, text))
+    check_quiet(name, "twin")
+    return verdicts[0]
+
+
+def check_both_lines(name, first, second, passing=0):
+    """Bytes and rate are of both, and each line comes with what it makes. PASSING: what the second has in the middle of a step."""
+    verdict = check(name)
+    of_first, of_second = [float(n) * 2**20 for n in re.findall(r"\(([\d.]+) MiB\)", verdict["evidence"])]
+    due = of_first / first * second
+    mt.between(0.98 * due, of_second, 1.02 * due + passing, "the second line's part of " + verdict["evidence"])
+    mt.between(0.99 * verdict["bytes"], of_first + of_second, 1.01 * verdict["bytes"], "sum of " + verdict["evidence"])
+    rate, of = re.search(r"([\d.]+) ([KM])iB more each step", verdict["evidence"]).groups()
+    mt.between(0.95 * (first + second), float(rate) * (2**20 if of == "M" else 2**10), 1.05 * (first + second), "rate in " + verdict["evidence"])

@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""As cases/truth.py: the programs that take longer."""
+# timeout: 900
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+from truths import check, check_both_lines, said
+
+
+def case_there_is_no_graph_to_detach():
+    verdict = check("logits")
+    mt.check("detach" not in verdict["advice"] and "graph" not in verdict["advice"], verdict["advice"])
+
+
+def case_two_leaks_on_a_device():
+    check_both_lines("two_caches", 1000 * 512 * 4, 1000 * 300 * 4, 1000 * 2048 * 4)
+
+
+def case_steps_that_need_more_are_no_holes():
+    verdict = check("router")
+    mt.check("Each step needs more than those before" in verdict["advice"], verdict["advice"])
+    holes = [v["certainty"] for v in said("router") if v["kind"] == "fragmentation"]
+    mt.check(holes in ([], ["low"]), "certainty of holes: %s" % holes)
+
+
+def case_workers_on_a_card_are_its_own():
+    verdict = check("workers_on_card")
+    mt.check("3 workers that it started itself hold" in verdict["evidence"] and "let workers keep nothing" in verdict["advice"], verdict)
+
+
+mt.main()
