@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
@@ -107,9 +108,11 @@ def traces():
     paths += [recorded(), recorded(MEMTRACE_STACKS="sample", MEMTRACE_SAMPLE="16K")]  # blocks larger than that are exact: all of work() are smaller
     for words, env in ((["busy", "200000", "1000", "300"], {"MEMTRACE_LIMIT": "1M"}),
                        (["marks", "basic"], {}), (["marks", "paused"], {"MEMTRACE_PAUSED": "1"}), (["mapped"], {}), (["busy", "20000", "1000", "300"], {"MEMTRACE_RECORD": "young"}),
-                       (["deep", "5", "50000"], {"MEMTRACE_RECORD": "auto", "MEMTRACE_LIMIT": "1M"}), (["ownheap", "20"], {}),
+                       (["ownheap", "20"], {}),
                        (["bfc", mt.program("libbfc.so"), "heap"], {})):
         paths.append(mt.shimmed([mt.program(words[0]), *words[1:]], env=env).trace.settle().path)
+    alone = shutil.copy(mt.SHIM, mt.scratch())  # without a recorder beside it: nobody empties the rings
+    paths.append(mt.shimmed([mt.program("deep"), "5", "300000"], env={"MEMTRACE_RECORD": "auto", "MEMTRACE_LIMIT": "24M"}, shim=alone).trace.settle().path)
     paths.append(mt.fold(mt.shimmed([mt.program("endless"), "100000", "0", "40"]).trace.settle()).path)
     for path in paths[-2:]:
         mt.execute([mt.MEMTRACE, "symbolize", path])
