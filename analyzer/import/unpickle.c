@@ -2,51 +2,12 @@
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/hash_index.h"
+#include "analyzer/util/pickle_opcode.h"
 #include "analyzer/util/vec.h"
 #include "format/fnv.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum opcode {
-	PROTO = 0x80,
-	FRAME = 0x95,
-	STOP = '.',
-	MARK = '(',
-	POP = '0',
-	POP_MARK = '1',
-	NONE = 'N',
-	NEWTRUE = 0x88,
-	NEWFALSE = 0x89,
-	BININT = 'J',
-	BININT1 = 'K',
-	BININT2 = 'M',
-	LONG1 = 0x8a,
-	LONG4 = 0x8b,
-	BINFLOAT = 'G',
-	BINUNICODE = 'X',
-	SHORT_BINUNICODE = 0x8c,
-	BINUNICODE8 = 0x8d,
-	BINBYTES = 'B',
-	SHORT_BINBYTES = 'C',
-	BINBYTES8 = 0x8e,
-	EMPTY_LIST = ']',
-	APPEND = 'a',
-	APPENDS = 'e',
-	EMPTY_DICT = '}',
-	SETITEM = 's',
-	SETITEMS = 'u',
-	EMPTY_TUPLE = ')',
-	TUPLE = 't',
-	TUPLE1 = 0x85,
-	TUPLE2 = 0x86,
-	TUPLE3 = 0x87,
-	BINPUT = 'q',
-	LONG_BINPUT = 'r',
-	MEMOIZE = 0x94,
-	BINGET = 'h',
-	LONG_BINGET = 'j',
-};
 
 enum {
 	MAX_TEXT = 1 << 24, /* of a longer one only the beginning is kept */
@@ -446,7 +407,7 @@ static int forget(struct unpickle *u)
 
 static int step(struct unpickle *u, unsigned char opcode)
 {
-	switch ((enum opcode)opcode) {
+	switch ((enum pickle_opcode)opcode) {
 	case PROTO:
 		return skip_fixed(u, 1, false);
 	case FRAME:

@@ -1,33 +1,12 @@
 #include "analyzer/report/export/pickle.h"
 
 #include "analyzer/util/error.h"
+#include "analyzer/util/pickle_opcode.h"
 #include "analyzer/util/print.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
-
-enum opcode {
-	PROTO = 0x80,
-	STOP = '.',
-	MARK = '(',
-	EMPTY_DICT = '}',
-	SETITEMS = 'u',
-	EMPTY_LIST = ']',
-	APPEND = 'a',
-	BININT1 = 'K',
-	BININT2 = 'M',
-	BININT = 'J',
-	LONG1 = 0x8a,
-	NEWTRUE = 0x88,
-	NEWFALSE = 0x89,
-	TUPLE2 = 0x86,
-	SHORT_BINUNICODE = 0x8c,
-	BINUNICODE = 'X',
-	MEMOIZE = 0x94,
-	BINGET = 'h',
-	LONG_BINGET = 'j',
-};
 
 struct pickle_text {
 	UT_hash_handle hh;
@@ -41,7 +20,7 @@ struct pickle_key {
 	uint32_t number;
 };
 
-static void put(enum opcode code)
+static void put(enum pickle_opcode code)
 {
 	char byte = (char)code;
 	print_as_is(&byte, 1);

@@ -1,0 +1,45 @@
+/* Opcodes of Python's pickles, protocols 2 to 5, by the names of CPython's Lib/pickletools.py. For .c files alone. */
+#ifndef MT_UTIL_PICKLE_OPCODE_H
+#define MT_UTIL_PICKLE_OPCODE_H
+
+enum pickle_opcode {
+	PROTO = 0x80,
+	FRAME = 0x95,
+	STOP = '.',
+	MARK = '(',
+	POP = '0',
+	POP_MARK = '1',
+	NONE = 'N',
+	NEWTRUE = 0x88,
+	NEWFALSE = 0x89,
+	BININT = 'J',
+	BININT1 = 'K',
+	BININT2 = 'M',
+	LONG1 = 0x8a,
+	LONG4 = 0x8b,
+	BINFLOAT = 'G',
+	BINUNICODE = 'X',
+	SHORT_BINUNICODE = 0x8c,
+	BINUNICODE8 = 0x8d,
+	BINBYTES = 'B',
+	SHORT_BINBYTES = 'C',
+	BINBYTES8 = 0x8e,
+	EMPTY_LIST = ']',
+	APPEND = 'a',
+	APPENDS = 'e',
+	EMPTY_DICT = '}',
+	SETITEM = 's',
+	SETITEMS = 'u',
+	EMPTY_TUPLE = ')',
+	TUPLE = 't',
+	TUPLE1 = 0x85,
+	TUPLE2 = 0x86,
+	TUPLE3 = 0x87,
+	BINPUT = 'q',
+	LONG_BINPUT = 'r',
+	MEMOIZE = 0x94,
+	BINGET = 'h',
+	LONG_BINGET = 'j',
+};
+
+#endif
