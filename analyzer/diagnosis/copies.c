@@ -393,9 +393,9 @@ static bool fails_within(const struct search *s, uint32_t space, uint32_t node)
  * casts does so elsewhere, and a model's own lines may build it in either type. */
 static bool is_other_batch(const struct search *s, const struct candidate *a, const struct candidate *b)
 {
-	const struct frame *x = line_of(s, a), *y = line_of(s, b);
 	if (!fails_within(s, a->space, a->node) && !fails_within(s, b->space, b->node))
 		return false;
+	const struct frame *x = line_of(s, a), *y = line_of(s, b);
 	if (!x || !y || x->function != y->function || x->file != y->file || x->line != y->line)
 		return false;
 	return frame_classify(x) == FRAME_PLAIN && !is_made_whole(s, a) && !is_made_whole(s, b) &&

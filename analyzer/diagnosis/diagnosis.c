@@ -3,6 +3,7 @@
 #include "analyzer/symbols/builtin_suppressions.h"
 #include "analyzer/symbols/python_frames.h"
 #include "analyzer/util/output.h"
+#include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
 
 #define LONGEST_STEP    1.5 /* times the one before */
@@ -34,14 +35,7 @@ static uint64_t still_running(const struct step_list *steps)
 /* When the step began that was running then; UINT64_MAX = it is not known. */
 static uint64_t running_step(const struct step_list *steps, uint64_t moment)
 {
-	size_t low = 0, high = steps->count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (steps->steps[middle].begin_ns <= moment)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low = SEARCH_FIRST(i, steps->count, steps->steps[i].begin_ns > moment);
 	const struct step *s = low ? &steps->steps[low - 1] : NULL;
 	if (s && low == steps->count && s->end_ns < moment)
 		return s->end_ns; /* the one that was never finished */
@@ -256,17 +250,10 @@ static int by_span(const void *a, const void *b)
 static int mark_segment(void *arg, const struct snapshot_block *b)
 {
 	struct block_collector *g = arg;
-	size_t low = 0, high = g->span_count;
 	struct span key = { b->process->id, b->device, b->addr, 0, false };
 	if (b->kind != MODEL_POOL)
 		return 0;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (by_span(&g->spans[middle], &key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low = SEARCH_FIRST(i, g->span_count, by_span(&g->spans[i], &key) > 0);
 	struct span *s = low ? &g->spans[low - 1] : NULL;
 	if (s && s->process == key.process && s->device == key.device && b->addr < s->end)
 		s->segment = true;

@@ -4,6 +4,7 @@
 #include "analyzer/diagnosis/growth/owner_growth.h"
 #include "analyzer/symbols/python_arenas.h"
 #include "analyzer/util/output.h"
+#include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
 
 #include <math.h>
@@ -362,15 +363,7 @@ static bool after_steps(const struct diagnosis *diagnosis, const struct phase *p
 /* Steps that began before that. */
 static size_t steps_until(const struct step_list *list, uint64_t ns)
 {
-	size_t low = 0, high = list->count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (list->steps[middle].begin_ns < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH_FIRST(i, list->count, list->steps[i].begin_ns >= ns);
 }
 
 /* A line that the loop's steps go through. How often it was entered doesn't tell: as long as nothing else of its

@@ -17,6 +17,7 @@
 #include "analyzer/util/error.h"
 #include "analyzer/util/hash_index.h"
 #include "analyzer/util/output.h"
+#include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
 #include "format/fnv.h"
 
@@ -564,14 +565,7 @@ static int begin_at_end(struct torch *t)
 			put_pages(t, d, s->addr, s->size, s->stream);
 		else
 			put(t, &d->given, &(struct block){ s->addr, s->size, s->pool, i, s->stream });
-		size_t low = 0, high = t->kept_count;
-		while (low < high) {
-			size_t middle = (low + high) / 2;
-			if (t->kept[middle].list < s->list)
-				low = middle + 1;
-			else
-				high = middle;
-		}
+		const size_t low = SEARCH_FIRST(i, t->kept_count, t->kept[i].list >= s->list);
 		for (size_t k = low; s->list && k < t->kept_count && t->kept[k].list == s->list && !t->error; k++) {
 			const struct kept *b = &t->kept[k];
 			const struct block live = { b->addr, b->size, s->pool, (uint32_t)k, s->stream };
@@ -621,15 +615,7 @@ static int go_back(struct torch *t)
 /* The first that is not below the address. */
 static size_t extent_place(const struct device *d, uint64_t addr)
 {
-	size_t low = 0, high = d->extent_count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (d->extents[middle].addr < addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH_FIRST(i, d->extent_count, d->extents[i].addr >= addr);
 }
 
 static struct extent *extent_of(const struct device *d, uint64_t addr)
@@ -643,15 +629,7 @@ static struct extent *extent_of(const struct device *d, uint64_t addr)
 
 static size_t spot_place(const struct extent *x, uint64_t addr)
 {
-	size_t low = 0, high = x->count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (x->spots[middle].addr < addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH_FIRST(i, x->count, x->spots[i].addr >= addr);
 }
 
 static void add_extent(struct torch *t, struct device *d, uint64_t addr, uint64_t size)
@@ -760,14 +738,7 @@ static void put_segment(struct torch *t, struct device *d, uint64_t ns, const st
 /* Reserves a range when its first page is mapped, and gives it back behind the last. */
 static void count_page(struct torch *t, struct device *d, uint64_t ns, uint64_t addr, bool mapped)
 {
-	size_t low = 0, high = d->range_count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (d->ranges[middle].addr + d->ranges[middle].size <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low = SEARCH_FIRST(i, d->range_count, d->ranges[i].addr + d->ranges[i].size > addr);
 	if (low == d->range_count)
 		return;
 	struct range *r = &d->ranges[low];

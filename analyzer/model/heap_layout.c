@@ -1,5 +1,6 @@
 #include "analyzer/model/heap_layout.h"
 
+#include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
 
 #define ARENA_BYTES  (64ull << 20)
@@ -105,15 +106,7 @@ static int add(struct arenas *a, size_t *room, enum arena_kind kind, const struc
 /* The first of n blocks that begins at an address or behind it. */
 static size_t first_from(const struct model_block *blocks, size_t n, uint64_t addr)
 {
-	size_t low = 0;
-	while (low < n) {
-		size_t middle = (low + n) / 2;
-		if (blocks[middle].addr < addr)
-			low = middle + 1;
-		else
-			n = middle;
-	}
-	return low;
+	return SEARCH_FIRST(i, n, blocks[i].addr >= addr);
 }
 
 /* With the blocks that begin in it. */

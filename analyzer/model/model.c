@@ -8,6 +8,7 @@
 #include "analyzer/model/site_table.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"
+#include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
 
 enum { PREFETCH = 16, PROGRESS_EVENTS = 65536 };
@@ -85,14 +86,7 @@ static void move_to(struct model *m, uint64_t ns)
 /* The last of n stretches that begins at an address or below; NULL if none does. */
 static struct model_stretch *stretch_of(struct model_stretch *s, size_t n, uint64_t addr)
 {
-	size_t low = 0;
-	while (low < n) {
-		size_t middle = (low + n) / 2;
-		if (s[middle].start <= addr)
-			low = middle + 1;
-		else
-			n = middle;
-	}
+	const size_t low = SEARCH_FIRST(i, n, s[i].start > addr);
 	return low ? &s[low - 1] : NULL;
 }
 

@@ -1,6 +1,7 @@
 /* What is known of one process by number: nodes, modules, names. */
 #include "analyzer/reader/image.h"
 #include "analyzer/reader/reader.h"
+#include "analyzer/util/search.h"
 
 uint64_t process_ns(const struct process *p, uint64_t ticks)
 {
@@ -70,15 +71,8 @@ uint32_t process_marks(const struct process *p)
 
 static const struct process_code *own_code(const struct process *p, uint32_t code)
 {
-	unsigned low = 0, high = p->code_count;
-	while (low < high) {
-		unsigned mid = low + (high - low) / 2;
-		if (p->codes[mid].id < code)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < p->code_count && p->codes[low].id == code ? &p->codes[low] : NULL;
+	const size_t at = SEARCH_FIRST(i, p->code_count, p->codes[i].id >= code);
+	return at < p->code_count && p->codes[at].id == code ? &p->codes[at] : NULL;
 }
 
 const struct process_code *process_code(const struct process *p, uint32_t code)

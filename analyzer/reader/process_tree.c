@@ -1,6 +1,7 @@
 /* Who is whose parent, and how everybody ended. */
 #include "analyzer/reader/reader_internal.h"
 #include "analyzer/util/error.h"
+#include "analyzer/util/search.h"
 #include "analyzer/util/system/pid_alive.h"
 
 #include <signal.h>
@@ -46,15 +47,7 @@ static int sort_by_pid(const struct reader *r, struct by_pid *to)
 
 static size_t first_of(const struct by_pid *all, uint32_t pid)
 {
-	size_t low = 0, high = all->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (all->list[middle]->info.pid < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH_FIRST(i, all->count, all->list[i]->info.pid >= pid);
 }
 
 /* An image of this pid on the same host and session; image UINT32_MAX = the latest that started by `ticks`. */

@@ -1,6 +1,7 @@
 #include "analyzer/timeline/cohorts.h"
 
 #include "analyzer/util/minmax.h"
+#include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
 
 #include <math.h>
@@ -271,17 +272,9 @@ static bool is_before(const struct cell *a, uint8_t made, uint8_t freed)
 /* The cell, or where it belongs. */
 static uint32_t place_in(const struct cells *s, uint8_t made, uint8_t freed)
 {
-	uint32_t low = 0, high = s->count;
-	if (high && is_before(&s->list[high - 1], made, freed))
-		return high;
-	while (low < high) {
-		uint32_t middle = (low + high) / 2;
-		if (is_before(&s->list[middle], made, freed))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	if (s->count && is_before(&s->list[s->count - 1], made, freed))
+		return s->count;
+	return SEARCH_FIRST(i, s->count, !is_before(&s->list[i], made, freed));
 }
 
 static void put(struct cells *s, uint8_t made, uint8_t freed, uint64_t bytes, uint32_t blocks)

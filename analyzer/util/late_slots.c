@@ -2,6 +2,7 @@
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/ring_slots.h"
+#include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
 
 #include <stdlib.h>
@@ -30,15 +31,7 @@ static bool can_move(const struct mt_event *s)
 /* The first of `n` that is later. */
 static size_t place_of(const uint64_t *reached, size_t n, size_t from, uint64_t order)
 {
-	size_t end = n;
-	while (from < end) {
-		size_t middle = from + (end - from) / 2;
-		if (reached[middle] > order)
-			end = middle;
-		else
-			from = middle + 1;
-	}
-	return from;
+	return from + SEARCH_FIRST(i, n - from, reached[from + i] > order);
 }
 
 static int compare(const void *a, const void *b)

@@ -4,6 +4,7 @@
 #include "analyzer/diagnosis/ledger/managed_heaps.h"
 #include "analyzer/reader/process_limits.h"
 #include "analyzer/util/minmax.h"
+#include "analyzer/util/search.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -191,16 +192,9 @@ struct forecast owner_growth_forecast_all(const struct timeline *timeline, const
 static double place_of(const struct step_list *steps, uint64_t ns)
 {
 	const struct process *whose = steps->process;
-	size_t low = 0, high = steps->count;
 	if (steps->source == LOOP_NONE || !steps->count)
 		return (double)less(ns, whose->start_ns) / 1e9;
-	while (low < high) { /* the first that ends behind it */
-		size_t middle = (low + high) / 2;
-		if (steps->steps[middle].end_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low = SEARCH_FIRST(i, steps->count, steps->steps[i].end_ns > ns);
 	const struct step *s = &steps->steps[low < steps->count ? low : steps->count - 1];
 	const double length = (double)less(s->end_ns, s->begin_ns);
 	const double part = length > 0 ? fmin((double)less(ns, s->begin_ns) / length, 1) : 1;

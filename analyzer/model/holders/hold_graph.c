@@ -1,6 +1,7 @@
 #include "analyzer/model/holders/hold_graph.h"
 
 #include "analyzer/util/error.h"
+#include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
 
 #include <string.h>
@@ -95,14 +96,7 @@ static int list_live(struct live *l, const struct model *m, unsigned process)
 /* The block that a pointer to `at` means, or NULL. `inside`: an object's address, which is behind its head. */
 static const struct hold_block *live_at(const struct live *l, uint64_t at)
 {
-	size_t low = 0, high = l->count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (l->list[middle].addr > at)
-			high = middle;
-		else
-			low = middle + 1;
-	}
+	size_t low = SEARCH_FIRST(i, l->count, l->list[i].addr > at);
 	while (low > 1 && l->list[low - 2].addr == l->list[low - 1].addr)
 		low--;
 	if (!low)

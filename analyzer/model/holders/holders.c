@@ -1,6 +1,7 @@
 #include "analyzer/model/holders/holders.h"
 
 #include "analyzer/util/error.h"
+#include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
 
 #include <string.h>
@@ -89,14 +90,7 @@ static int list_big(struct finding *f)
 /* The big ones that it dominates immediately. */
 static const uint32_t *children(const struct finding *f, uint32_t node, size_t *count)
 {
-	size_t low = 0, high = f->big_count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (f->g->dominator[f->big[middle]] < node)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low = SEARCH_FIRST(i, f->big_count, f->g->dominator[f->big[i]] >= node);
 	for (*count = 0; low + *count < f->big_count && f->g->dominator[f->big[low + *count]] == node;)
 		++*count;
 	return f->big + low;

@@ -4,6 +4,7 @@
 #include "analyzer/replay/heap/heap_setting.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"
+#include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
 
 #include <stdlib.h>
@@ -122,14 +123,7 @@ static int find_mappings(struct planning *g)
 
 static double share_of(const struct heap_plan *plan, uint64_t addr, uint64_t size)
 {
-	size_t low = 0, high = plan->mapping_count;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (plan->mappings[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low = SEARCH_FIRST(i, plan->mapping_count, plan->mappings[i].start > addr);
 	const struct heap_mapping *m = low ? &plan->mappings[low - 1] : NULL;
 	return m && addr + size / 2 < m->end ? m->share : 1;
 }

@@ -2,6 +2,7 @@
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"
+#include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
 
 #include <stdlib.h>
@@ -487,15 +488,7 @@ static void drop_call(struct track *t, const struct driver_call *d)
 /* Of the first span that ends behind the address. */
 static size_t span_from(const struct track *t, uint64_t addr)
 {
-	size_t low = 0, high = t->span_count;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (t->spans[middle].end <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH_FIRST(i, t->span_count, t->spans[i].end > addr);
 }
 
 /* That an address lies in, or NULL. */

@@ -17,6 +17,7 @@
 #include "analyzer/model/pool_layout.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
+#include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
 
 #include <inttypes.h>
@@ -118,15 +119,7 @@ static int compare(const struct extent *x, const struct live_key *k)
 /* The first extent that is not below the key. */
 static size_t extent_place(const struct snapshot *s, const struct live_key *k)
 {
-	size_t low = 0, high = s->extent_count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (compare(&s->extents[middle], k) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH_FIRST(i, s->extent_count, compare(&s->extents[i], k) >= 0);
 }
 
 static void put_extent(struct snapshot *s, const struct extent *x)

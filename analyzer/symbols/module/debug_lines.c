@@ -6,6 +6,8 @@
  */
 #include "analyzer/symbols/module/debug_lines.h"
 
+#include "analyzer/util/search.h"
+
 #include <dwarf.h>
 #include <stdlib.h>
 
@@ -78,14 +80,7 @@ static void spans_sort(struct spans *s)
 /* The innermost span that covers the address. A few steps back suffice: spans hardly ever nest. */
 static const struct span *spans_find(const struct spans *s, uint64_t address)
 {
-	size_t low = 0, high = s->count;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (s->at[mid].start <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	const size_t low = SEARCH_FIRST(i, s->count, s->at[i].start > address);
 	for (size_t i = low; i > 0 && low - i < 8; i--)
 		if (address < s->at[i - 1].end)
 			return &s->at[i - 1];

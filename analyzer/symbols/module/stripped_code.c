@@ -1,5 +1,6 @@
 #include "analyzer/symbols/module/stripped_code.h"
 
+#include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
 
 #include <dwarf.h>
@@ -103,14 +104,7 @@ static bool read_file(struct symbol_parts *p, Elf *elf, const GElf_Ehdr *head)
 
 static uint32_t range_of(const struct symbol_parts *p, uint64_t address)
 {
-	uint32_t low = 0, high = p->count;
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		if (p->starts[mid] <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	const uint32_t low = SEARCH_FIRST(i, p->count, p->starts[i] > address);
 	return low && address < p->end ? low - 1 : NO_RANGE;
 }
 
@@ -213,15 +207,7 @@ static bool read_code(struct symbol_parts *p, bool all)
 /* The first one to this address or behind it. */
 static size_t refs_from(const struct symbol_parts *p, uint64_t address)
 {
-	size_t low = 0, high = p->ref_count;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (p->refs[mid].to < address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return SEARCH_FIRST(i, p->ref_count, p->refs[i].to >= address);
 }
 
 /* ---- the loader ----------------------------------------------------------------------------------------- */

@@ -6,6 +6,8 @@
  */
 #include "analyzer/symbols/module/symbol_table.h"
 
+#include "analyzer/util/search.h"
+
 #include <gelf.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -159,14 +161,8 @@ static const char *best_alias(const struct symbol_table *t, size_t last, uint64_
 
 const char *symbol_table_find(struct symbol_table *t, uint64_t address, const void ***kept)
 {
-	size_t low = 0, high = t->count, found = 0;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (t->list[mid].start <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	size_t found = 0;
+	const size_t low = SEARCH_FIRST(i, t->count, t->list[i].start > address);
 	for (size_t i = low, first = 0; i > 0 && low - i < LOOKS; i = first) {
 		const char *name = best_alias(t, i - 1, address, &first, &found);
 		*kept = &t->kept[found];
