@@ -188,7 +188,7 @@ $(B)/tests/unit/tsan_ahead: TSAN_WITH = $(TSAN_READER) -lzstd -lz -lm
 $(B)/tests/unit/tsan_ahead: $(TSAN_READER)
 TSAN_YOUNG := $(addprefix analyzer/util/,young_file.c late_slots.c vec.c)
 $(B)/tests/unit/tsan_young: TSAN_WITH = $(TSAN_YOUNG)
-$(B)/tests/unit/tsan_young: $(TSAN_YOUNG) tests/unit/young_harness.h shim/trace/young.c shim/trace/young.h shim/trace/ring.c
+$(B)/tests/unit/tsan_young: $(TSAN_YOUNG)
 $(TSAN): $(B)/%: %.c
 	@mkdir -p $(@D)
 	$(COMPILE) -MF $@.d -fsanitize=thread -o $@ $< $(TSAN_WITH) $(LDFLAGS) -lpthread

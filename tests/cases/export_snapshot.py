@@ -3,7 +3,6 @@
 import functools
 import json
 import os
-import pickle
 import pickletools
 import signal
 import sys
@@ -11,10 +10,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import consumers
 import gpu
 import mt
+from snapshots import UNKNOWN, load, same, segments_of
 
 WAYS = {"": None, "expandable": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}}
-# What a trace does not have: PyTorch's own words for compiled code and users.
-UNKNOWN = {"compile_context", "user_metadata", "pool_id"}
 
 
 @functools.lru_cache(None)
@@ -27,11 +25,6 @@ def traced(way):
     return done.trace.settle().path, folder
 
 
-def load(path):
-    with open(path, "rb") as file:
-        return pickle.load(file)
-
-
 @functools.lru_cache(None)
 def exported(way, *words):
     out = os.path.join(mt.scratch("export"), "out.pickle")
@@ -40,27 +33,10 @@ def exported(way, *words):
     return out
 
 
-def segments_of(snapshot):
-    """What a free block was once is not compared, nor by whom segments were asked for, which PyTorch leaves open."""
-    out = []
-    for s in snapshot["segments"]:
-        blocks = [{k: v for k, v in b.items() if b["state"] != "inactive" or k not in ("requested_size", "frames")} for b in s["blocks"]]
-        out.append({**{k: v for k, v in s.items() if k != "frames"}, "blocks": blocks})
-    return out
-
-
 def events_of(events, frames):
     """Frees have no stacks in a trace, and that somebody took a snapshot is not in it."""
     return [{k: v for k, v in e.items() if k not in UNKNOWN and k != "time_us" and (k != "frames" or frames and e["action"] == "alloc")}
             for e in events if e["action"] != "snapshot"]
-
-
-def same(ours, theirs, what):
-    """Says the first difference alone."""
-    for i, (mine, other) in enumerate(zip(ours, theirs)):
-        if mine != other:
-            mt.equal(mine, other, "%s %d of %d" % (what, i, len(theirs)))
-    mt.equal(len(ours), len(theirs), what)
 
 
 @mt.variants(*[(way, moment) for way in WAYS for moment in ("end", "oom")])

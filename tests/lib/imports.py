@@ -1,16 +1,14 @@
 """PyTorch's own snapshots, of programs on the stand-in that memtrace did not record, and what memtrace import makes of them."""
 import json
 import os
-import pickle
 import signal
 
 import gpu
 import mt
+from snapshots import UNKNOWN, load, same, segments_of
 
 WAYS = {"": None, "expandable": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
         "rounded": {"PYTORCH_CUDA_ALLOC_CONF": "roundup_power2_divisions:4,max_split_size_mb:40"}}
-# What a trace does not have: PyTorch's own words for compiled code and users.
-UNKNOWN = {"compile_context", "user_metadata", "pool_id"}
 MADE = ("alloc", "segment_alloc", "segment_map", "oom")
 
 
@@ -33,11 +31,6 @@ def imported(file, *words):
     return out
 
 
-def load(path):
-    with open(path, "rb") as file:
-        return pickle.load(file)
-
-
 def exported(trace):
     out = os.path.join(mt.scratch("export"), "out.pickle")
     done = mt.execute([mt.MEMTRACE, "export", "--format", "snapshot", "-o", out, trace], env=mt.clean_env())
@@ -45,27 +38,10 @@ def exported(trace):
     return load(out)
 
 
-def segments_of(snapshot):
-    """What a free block was once is in no trace, nor who asked for a segment from before the history."""
-    out = []
-    for s in snapshot["segments"]:
-        blocks = [{k: v for k, v in b.items() if b["state"] != "inactive" or k not in ("requested_size", "frames")} for b in s["blocks"]]
-        out.append({**{k: v for k, v in s.items() if k != "frames"}, "blocks": blocks})
-    return out
-
-
 def events_of(events):
     """A free is one event in a trace, and has no stack there; that somebody took a snapshot is not in it."""
     return [{k: v for k, v in e.items() if k not in UNKNOWN and (k != "frames" or e["action"] in MADE) and
              (k != "time_us" or e["action"] != "free_completed")} for e in events if e["action"] != "snapshot"]
-
-
-def same(ours, theirs, what):
-    """Says the first difference alone."""
-    for i, (mine, other) in enumerate(zip(ours, theirs)):
-        if mine != other:
-            mt.equal(mine, other, "%s %d of %d" % (what, i, len(theirs)))
-    mt.equal(len(ours), len(theirs), what)
 
 
 def compare(file):

@@ -4,50 +4,12 @@
  */
 #include <stdio.h>
 
-#include "tests/unit/tsan_stubs.h"
-
-#include "shim/trace/ring.c"
-#include "shim/trace/sample.c"
-#include "shim/trace/young.c"
+#include "tests/unit/ring_stubs.h"
 
 #define WRITERS 4
 #define LIVES   5     /* threads that each writer starts, one after the other */
 #define EVENTS  20000 /* of one thread; every eighth takes two slots */
 #define CHUNKS  100   /* more than they fill: none is lost however slow the reader is */
-
-struct mt_config mt_config;
-uint64_t mt_stack_bytes(void)
-{
-	return 64;
-}
-uint64_t mt_python_bytes(void)
-{
-	return 64;
-}
-void mt_recorder_want(void)
-{
-}
-void mt_stack_reset(struct mt_stack *stack)
-{
-	(void)stack;
-}
-void mt_python_reset(struct mt_python *python)
-{
-	(void)python;
-}
-void mt_log_replace(uint64_t at, const struct mt_part *parts, int n)
-{
-	(void)at;
-	(void)parts;
-	(void)n;
-}
-uint64_t mt_log_add(uint16_t type, const struct mt_part *parts, int n)
-{
-	(void)type;
-	(void)parts;
-	(void)n;
-	return 0;
-}
 
 static uint64_t next_event[WRITERS * LIVES];
 static uint64_t next_seq[MAX_RINGS];

@@ -5,49 +5,12 @@
 
 #include <stdio.h>
 
-#include "tests/unit/tsan_stubs.h"
-
-#include "shim/trace/ring.c"
-#include "shim/trace/sample.c"
-#include "shim/trace/young.c"
+#define STUB_RECORD MT_RECORD_YOUNG
+#include "tests/unit/ring_stubs.h"
 
 #include "analyzer/util/late_slots.h"
 #include "analyzer/util/ring_slots.h"
 #include "analyzer/util/young_file.h"
-
-struct mt_config mt_config = { .record = MT_RECORD_YOUNG };
-uint64_t mt_stack_bytes(void)
-{
-	return 64;
-}
-uint64_t mt_python_bytes(void)
-{
-	return 64;
-}
-void mt_recorder_want(void)
-{
-}
-void mt_stack_reset(struct mt_stack *stack)
-{
-	(void)stack;
-}
-void mt_python_reset(struct mt_python *python)
-{
-	(void)python;
-}
-void mt_log_replace(uint64_t at, const struct mt_part *parts, int n)
-{
-	(void)at;
-	(void)parts;
-	(void)n;
-}
-uint64_t mt_log_add(uint16_t type, const struct mt_part *parts, int n)
-{
-	(void)type;
-	(void)parts;
-	(void)n;
-	return 0;
-}
 
 #ifdef __SANITIZE_THREAD__ /* then it is not linked */
 int error_memory(void)
