@@ -23,7 +23,7 @@
 #define WORKS               0.5  /* of what the process makes is freed by one that works */
 #define OUTLOOK_RISES       0.1  /* of the most there was: by so much more was alive at the end than in the middle */
 #define EVENLY              0.75 /* of the rise before: so much follows it, where it rises at one pace */
-#define ONE_JUMP            0.8  /* of the rise: what does so much at once has not been seen to go on */
+#define ONE_JUMP            0.8  /* of the rise: if more of it comes at once, it is a jump, and not growth */
 #define OLDER               1.25 /* times as old dies what dies late, in a backlog */
 #define SINGLE              0.5  /* of what came, by stacks that made one block: it is no loop's */
 #define SURE                12   /* cohorts with survivors, and ... */

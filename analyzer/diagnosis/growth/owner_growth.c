@@ -122,8 +122,8 @@ static double host_limit(const struct samples *s, const struct step_list *steps,
 	return limit;
 }
 
-/* It ended by itself, and well: at which second memory would have ended nobody needs to know, and of a tenth of a
- * second nobody can tell. Of steps there may be more the next time. */
+/* It ended with status 0, and has no steps. A forecast in steps is for a next run with more of them; one in seconds is
+ * of no use, and not to be had from a run of a tenth of a second. */
 static bool is_over(const struct step_list *steps)
 {
 	const struct process *p = steps->process;
