@@ -159,6 +159,7 @@ def untimed(figures):
     return {k: v for k, v in figures.items() if k.endswith("_bytes") or k in ("retries", "outcome", "source", "verdict", "allocations", "frees")}
 
 
+@mt.long
 def case_incident3_folded_is_the_same_leak():
     whole, now = run("incident3").trace.report, folded_incident3().report
     mt.check(now["folded"]["blocks"] > 10**6, "too little was folded: %s" % now["folded"])
@@ -171,6 +172,7 @@ def case_incident3_folded_is_the_same_leak():
     mt.between(whole["steps"]["count"] - 2, now["steps"]["count"], whole["steps"]["count"], "steps")
 
 
+@mt.long
 def case_incident3_folded_fails_at_the_same_step():
     """The forecast from the first half, which was folded, and the high points of its steps as PyTorch saw them."""
     half = "step:%d" % (failed_step() // 2)

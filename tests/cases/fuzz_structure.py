@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Traces that lie: 300 mutants of tests/fuzz under the sanitizers, some commands on each, and what earlier ones found. tests/long has 10,000."""
+"""Traces that lie: 120 mutants of tests/fuzz under the sanitizers, some commands on each, and what earlier ones found. tests/long has 10,000."""
 # timeout: 400
 import json
 import os
@@ -15,7 +15,7 @@ import mutants
 import records
 from records import decode
 
-MUTANTS = 300
+MUTANTS = 120
 READ_SAMPLES = [c for c in fuzzing.COMMANDS if c[0] in ("check", "live") or c[:2] in (("report", "--all"), ("timeline", "--force")) or "--samples" in c]
 
 

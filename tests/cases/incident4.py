@@ -191,7 +191,7 @@ class HostAudit(audit.Audit):
             mt.between(live[0] - error, rows["live in this run"].value, live[1] + error, "live in this run")
 
 
-@mt.variants((), ("--healthy",))
+@mt.variants((), long=[("--healthy",)])
 def case_the_books(*arguments):
     """What each process allocated, as the library behind the shim counted it; the JSON to the byte, the screen as it rounds."""
     done = booked(*arguments)
@@ -212,6 +212,7 @@ def case_the_books(*arguments):
     HostAudit(done).finish()
 
 
+@mt.long
 def case_the_healthy_twin_needs_less():
     sick, well = run(), run("--healthy")
     before, after = (d.trace.report["system"]["ledger"] for d in (sick, well))
@@ -223,6 +224,7 @@ def case_the_healthy_twin_needs_less():
     mt.equal(sum(after[k] for k in LEDGER), after["total_bytes"], "sum of the ledger")
 
 
+@mt.long
 def case_the_healthy_twin_has_no_verdict():
     kinds = [v["kind"] for v in run("--healthy").trace.report["verdicts"]]
     mt.check("host_pressure" not in kinds and "limit" not in kinds, "the healthy twin has verdicts %s" % kinds)

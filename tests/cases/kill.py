@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""SIGKILL at 42 random moments (tests/long/kill.py: 200 more), a third each of the target, target and recorder, recorder."""
+"""SIGKILL at 14 random moments (42 in check-long, and tests/long/kill.py: 200 more), a third each of the target, target and recorder, recorder."""
 # timeout: 400
 import os
 import sys
@@ -8,7 +8,7 @@ import killing
 import mt
 
 
-@mt.variants(1, 2, 3)
+@mt.variants(1, long=(2, 3))
 def case_fourteen_shots(seed):
     killing.volley(14, seed)
 

@@ -30,7 +30,7 @@ BUILD = os.path.join(TOP, os.environ.get("B", "build"))
 SHIM = os.path.join(BUILD, "libmemtrace.so")
 MEMTRACE = os.path.join(BUILD, "memtrace")
 VENV = os.path.join(TOP, os.environ.get("VENV", "build/venv"))
-WAIT = 120  # seconds after which a command hangs, beside a machine that is busy
+WAIT = 300  # seconds after which a command hangs, beside a machine that is busy
 
 
 class Fail(Exception):
@@ -507,7 +507,7 @@ def tried(name, function, arguments):
 
 def main(prefix="case_", at_once=1):
     """Runs the functions case_* of the test's module (those named on the command line) and exits. Where they mostly wait, some may
-    run AT_ONCE."""
+    run AT_ONCE. What is marked as long runs where it is named, or under tests/run --long."""
     module = sys.modules["__main__"]
     wanted = sys.argv[1:]
     base = os.path.splitext(os.path.basename(module.__file__))[0]
@@ -515,10 +515,12 @@ def main(prefix="case_", at_once=1):
     for name, function in vars(module).items():
         short = name[len(prefix):]
         if name.startswith(prefix) and callable(function) and (not wanted or short in wanted):
+            every = getattr(function, "variants", [()])
+            brief = [] if hasattr(function, "long") else every
             cases += [(" ".join([base, short.replace("_", " ")] + [str(a) for a in arguments]), function, arguments)
-                      for arguments in getattr(function, "variants", [()])]
+                      for arguments in (every + getattr(function, "long_variants", []) if short in wanted or os.environ.get("LONG") else brief)]
     if not cases:
-        sys.exit("no case is called %s" % " or ".join(wanted))
+        sys.exit("no case is called %s" % " or ".join(wanted) if wanted else "no case but long ones")
     try:
         if at_once > 1:
             with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
@@ -557,9 +559,15 @@ def once(function):
     return kept
 
 
-def variants(*tuples):
-    """Runs the case once per tuple of arguments."""
+def variants(*tuples, long=()):
+    """Runs the case once per tuple of arguments; for those of LONG in check-long alone."""
     def mark(function):
-        function.variants = [t if isinstance(t, tuple) else (t,) for t in tuples]
+        function.variants, function.long_variants = ([t if isinstance(t, tuple) else (t,) for t in some] for some in (tuples, long))
         return function
     return mark
+
+
+def long(function):
+    """A case of check-long."""
+    function.long = True
+    return function

@@ -8,6 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Sanitizers look for wild reads and are slow: with them tests take few seeds, of which no rates are asked, and
+ * smaller programs. */
+#ifdef __SANITIZE_ADDRESS__
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
 struct test {
 	const char *name;
 	void (*run)(void);

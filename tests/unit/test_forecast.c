@@ -13,7 +13,7 @@
 #define MIB 1048576.0
 #define GIB 1073741824.0
 
-enum { MOST = 4000, SEEDS = 20, HELD_OUT = 20000 };
+enum { MOST = 4000, SEEDS = SANITIZED ? 3 : 20, HELD_OUT = 20000 };
 
 static double xs[MOST], lows[MOST], highs[MOST];
 static uint64_t seed;
@@ -275,7 +275,7 @@ static struct result study(const struct study *s, unsigned seeds, size_t about)
 static struct result about(double (*curve)(double x), size_t steps)
 {
 	struct study s = { .curve = curve, .noise = 0.05 };
-	return study(&s, 100, steps);
+	return study(&s, SANITIZED ? 3 : 100, steps);
 }
 
 TEST(linear_leaks_are_forecast_from_half_of_a_run)
@@ -283,9 +283,9 @@ TEST(linear_leaks_are_forecast_from_half_of_a_run)
 	static const size_t steps[] = { 200, 600, 2000 };
 	for (size_t i = 0; i < 3; i++) {
 		struct result r = about(linear, steps[i]);
-		CHECK(r.linear >= 96);
-		CHECK(r.near >= 98);
-		CHECK(r.right >= 90);
+		CHECK(SANITIZED || r.linear >= 96);
+		CHECK(SANITIZED || r.near >= 98);
+		CHECK(SANITIZED || r.right >= 90);
 	}
 }
 
@@ -294,9 +294,9 @@ TEST(accelerating_leaks_are_forecast_where_a_straight_line_fails)
 	static const size_t steps[] = { 300, 600, 1000, 2000 };
 	for (size_t i = 0; i < 4; i++) {
 		struct result r = about(thrice, steps[i]);
-		CHECK(r.accelerating >= 98);
-		CHECK(r.near >= 97);
-		CHECK(r.right >= 90);
+		CHECK(SANITIZED || r.accelerating >= 98);
+		CHECK(SANITIZED || r.near >= 97);
+		CHECK(SANITIZED || r.right >= 90);
 		CHECK_EQ(r.straight, 0);
 	}
 }
@@ -335,7 +335,7 @@ TEST(intervals_hold_what_comes)
 		else if (wanted)
 			printf("| %s | %.3f | | |%s |\n", s->name, part, held);
 		/* of few, chance takes its part */
-		double least = s->never ? 0.95 : s->held_out || s->curve == n_log_n ? 0 : wanted ? 0.86 : 0.8;
+		double least = s->never ? 0.95 : s->held_out || s->curve == n_log_n || SANITIZED ? 0 : wanted ? 0.86 : 0.8;
 		CHECK(part >= least);
 		if (part < least)
 			printf("# %s: only %.3f\n", s->name, part);
@@ -346,8 +346,8 @@ TEST(intervals_hold_what_comes)
 	if (wanted)
 		printf("| all that fail | %.3f | | | |\n| all that fail, held out | %.3f | | | yes |\n",
 		       (right[0] + right[1]) / (trials[0] + trials[1]), right[2] / trials[2]);
-	CHECK(right[0] / trials[0] >= 0.9 && right[0] / trials[0] <= 0.98);
-	CHECK(right[2] / trials[2] >= 0.75);
+	CHECK(SANITIZED || (right[0] / trials[0] >= 0.9 && right[0] / trials[0] <= 0.98));
+	CHECK(SANITIZED || right[2] / trials[2] >= 0.75);
 }
 
 TEST_MAIN
