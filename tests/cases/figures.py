@@ -94,6 +94,7 @@ def case_incident1():
     exact(done)
 
 
+@mt.long
 def case_incident1_healthy():
     done = run("incident1", "--healthy")
     seen = well(done)
@@ -144,6 +145,7 @@ def case_incident2():
     exact(done)
 
 
+@mt.long
 def case_incident2_healthy():
     done = run("incident2", "--healthy")
     seen = well(done)

@@ -83,6 +83,7 @@ def case_incident3():
     exact(done)
 
 
+@mt.long
 def case_incident3_healthy():
     done = run("incident3", "--healthy", "200")
     seen = well(done)

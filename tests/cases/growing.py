@@ -41,9 +41,8 @@ def of_site(done):
              ("c", "file"), ("c", "forks"), ("c", "stages"), ("c", "renews"), ("c", "turns"), ("c", "loads"), ("c", "waits"), ("c", "pairs"), ("c++", "fill"), ("c++", "block"),
              ("c++", "filled"), ("c++", "pushes"), ("python", "fill"),
              ("pools", "piles"), ("pools", "closes"), ("pools", "pooled"), ("extension", "keeps"), ("extension", "frees"),
-             ("python", "map"), ("python", "warmup"), ("python", "keeps"), ("python", "block"), ("python", "turns"), ("c", "cleans"), ("c", "epochs"), ("c", "starts"), ("c", "moves"),
-             ("python", "memo"), ("python", "recalls"),
-             ("python", "layers"), ("python", "values"), ("perl", "fill"), ("perl", "map"))
+             ("python", "keeps"), ("python", "block"), ("c", "cleans"), ("c", "moves"), ("python", "memo"), ("python", "layers"), ("perl", "map"),
+             long=[("python", "map"), ("python", "warmup"), ("python", "turns"), ("c", "epochs"), ("c", "starts"), ("python", "recalls"), ("python", "values"), ("perl", "fill")])
 def case_one_opinion(language, form):
     mt.need(language if language == "perl" else "cc")
     opinions = opinions_of(run(language, form).trace)

@@ -94,7 +94,7 @@ def check(trace, **env):
     mt.equal(leaks.status, 0, "status of %s" % leaks)
 
 
-@mt.variants("venv", "venv-stripped", "debian", "debian-stripped", "static")
+@mt.variants("venv", "debian-stripped", "static", long=("venv-stripped", "debian"))
 def case_says_the_same(name):
     python, env = of(name)
     done = mt.shimmed([python, PROGRAM], env=env)
@@ -107,7 +107,7 @@ def case_says_the_same(name):
     mt.check(not left, "evaluators are left in %d stacks" % len(left))
 
 
-@mt.variants("venv", "debian")
+@mt.variants("venv", long=("debian",))
 def case_work_while_imported(name):
     """The row of the imports stays whatever its share is, and what the program's own code does meanwhile has rows of its own."""
     python, env = of(name)
@@ -138,7 +138,7 @@ def outermost(trace):
     return {named.get(pc, "no stack"): count for pc, count in ends.items()}
 
 
-@mt.variants("venv", "debian", "debian-stripped", "static")
+@mt.variants("venv", "debian-stripped", "static", long=("debian",))
 def case_stacks_reach_the_start(name):
     """Of all that PyTorch does while it is imported: main() is called at one place, a thread's function at another."""
     python, env = of(name)

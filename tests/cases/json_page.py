@@ -129,7 +129,7 @@ def replayed():
     gpu, out = importlib.util.module_from_spec(spec), []
     spec.loader.exec_module(gpu)
     for setting in ("expandable_segments:True", "expandable_segments:False"):
-        done = gpu.run([gpu.python(), os.path.join(gpu.SCENARIOS, "requests.py"), "1", "3000"], env={"PYTORCH_CUDA_ALLOC_CONF": setting}, devices="640M")
+        done = gpu.run([gpu.python(), os.path.join(gpu.SCENARIOS, "requests.py"), "1", "1000"], env={"PYTORCH_CUDA_ALLOC_CONF": setting}, devices="640M")
         out.append(done.trace.settle().path)
     leak = gpu.run([gpu.python(), os.path.join(mt.TOP, "tests/trials/leak_hooks.py")], env={"MEMTRACE_PAUSED": "1", "PYTHONPATH": gpu.SCENARIOS},
                    devices="420M", context="48M")

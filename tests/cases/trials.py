@@ -11,7 +11,7 @@ import mt
 import trials
 
 
-@mt.variants("copies_cast", "frag_lengths", "full_later", "leak_cancelled")
+@mt.variants("frag_lengths", "leak_cancelled", long=("copies_cast", "full_later"))
 def case_advice_helps(name):
     trials.check(name)
 
