@@ -6,7 +6,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
+import truths
 from truths import check, check_both_lines, check_quiet, said
+
+truths.imports = False
 
 
 def case_what_grows_beside_the_pool_is_a_leak():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""As cases/truth.py: the programs that take longer."""
+"""As cases/truth.py: the programs that take longer, and those there with all that they import."""
 # timeout: 900
 import os
 import sys
@@ -28,6 +28,11 @@ def case_steps_that_need_more_are_no_holes():
 def case_workers_on_a_card_are_its_own():
     verdict = check("workers_on_card")
     mt.check("3 workers that it started itself hold" in verdict["evidence"] and "let workers keep nothing" in verdict["advice"], verdict)
+
+
+def case_imports_hide_no_cause():
+    for name in ("frames", "halves_lines", "pinned_blocks", "second_card"):
+        check(name)
 
 
 mt.main()

@@ -15,7 +15,7 @@ def load():
 
 
 def report(number):
-    return sum(table) + number
+    return sum(table[::100]) + number
 
 
 def day(number):
