@@ -19,11 +19,11 @@ def run(*words):
     return mt.execute([mt.MEMTRACE, *words], env=mt.clean_env())
 
 
-def export(trace, *words):
+def export(trace, *words, said=""):
     consumers.path("pprof")
     out = os.path.join(mt.scratch("pprof"), "out.pb.gz")
     done = run("export", "--format", "pprof", "-o", out, *words, trace)
-    mt.equal((done.status, done.out, done.err), (0, "", ""), "export %s" % (words,))
+    mt.equal((done.status, done.out, done.err), (0, "", said), "export %s" % (words,))
     mt.equal(os.listdir(os.path.dirname(out)), ["out.pb.gz"], "what is left beside it")
     return out
 
@@ -38,6 +38,7 @@ class Profile:
         head, rest = consumers.pprof("-raw", path).split("\nSamples:\n")
         samples, rest = rest.split("\nLocations\n")
         locations, self.mappings = ("\n" + rest).split("\nMappings")
+        self.period = re.findall(r"^Period(?:Type)?: (.*)", head, re.M)
         self.comments = re.findall(r"^Comment: (.*)", head, re.M)
         self.locations = {}
         for line in locations.strip("\n").splitlines():
@@ -129,6 +130,13 @@ def case_all_that_was_allocated():
             mt.equal(p.sums("alloc_space/bytes").get(kind, 0), wanted.get("allocated_bytes", 0), kind)
             mt.equal(p.sums("alloc_objects/count").get(kind, 0), wanted.get("allocations", 0), kind)
         mt.check(trace != busy() or any(s.values[0] and not s.values[2] for s in p.samples), "no stack that has nothing")
+
+
+def case_the_period_is_that_of_stacks():
+    """1 byte where all were taken, else the mean between those that were."""
+    sampled = mt.shimmed([mt.program("busy"), "20000", "1000", "300"], env={"MEMTRACE_STACKS": "sample", "MEMTRACE_SAMPLE": "64K"}).trace.settle().path
+    for trace, period, said in ((busy(), "1", ""), (sampled, "65536", "memtrace: note: stacks were sampled: their bytes are estimates\n")):
+        mt.equal(Profile(export(trace, said=said)).period, ["space bytes", period])
 
 
 def case_known_stacks():

@@ -28,7 +28,7 @@
 
 /* Numbers of fields in profile.proto. */
 enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION, PROFILE_FUNCTION, PROFILE_STRING };
-enum { PROFILE_TIME = 9, PROFILE_DURATION, PROFILE_COMMENT = 13, PROFILE_DEFAULT_TYPE };
+enum { PROFILE_TIME = 9, PROFILE_DURATION, PROFILE_PERIOD_TYPE, PROFILE_PERIOD, PROFILE_COMMENT, PROFILE_DEFAULT_TYPE };
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL };
 enum { LABEL_KEY = 1, LABEL_STRING, LABEL_NUMBER };
 enum { MAPPING_ID = 1, MAPPING_START, MAPPING_LIMIT, MAPPING_OFFSET, MAPPING_FILE, MAPPING_BUILD_ID };
@@ -518,6 +518,24 @@ static void write_types(struct writing *w)
 	protobuf_uint(&w->message, PROFILE_DEFAULT_TYPE, string_id(string_of(p, value_names[LIVE_BYTES])));
 }
 
+/* Of how many allocated bytes one had its stack taken: the mean of the processes that sampled, the largest if they differ. */
+static uint64_t period_of(const struct reader *r)
+{
+	uint64_t period = 1;
+	for (unsigned id = 0; id < reader_processes(r); id++)
+		if (reader_process(r, id)->stacks == MT_STACKS_SAMPLE && reader_process(r, id)->sample_bytes > period)
+			period = reader_process(r, id)->sample_bytes;
+	return period;
+}
+
+static void write_period(struct writing *w)
+{
+	protobuf_uint(&w->inner, 1, string_id(string_of(w->profile, "space")));
+	protobuf_uint(&w->inner, 2, string_id(string_of(w->profile, "bytes")));
+	add(w, PROFILE_PERIOD_TYPE);
+	protobuf_uint(&w->message, PROFILE_PERIOD, period_of(w->profile->selection->reader));
+}
+
 static void write_label(struct writing *w, const char *key, uint32_t string, uint64_t number)
 {
 	protobuf_uint(&w->part, LABEL_KEY, string_id(string_of(w->profile, key)));
@@ -652,6 +670,7 @@ static int write_profile(struct profile *p)
 	if (e < 0)
 		return e;
 	write_types(&w);
+	write_period(&w);
 	for (uint32_t n = 1; e == 0 && n <= p->samples.count; n++)
 		e = write_sample(&w, set_record(&p->samples, n));
 	write_mappings(&w);
