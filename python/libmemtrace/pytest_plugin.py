@@ -350,6 +350,8 @@ class Summary:
         for test in known[:most] if most else known:
             devices = "".join("  %s %s" % (name, shown(count)) for name, count in sorted(test["devices"].items()) if count)
             terminalreporter.write_line("%12s %12s  %s%s" % (shown(test["peak_bytes"]), shown(test["kept_bytes"]), test["nodeid"], devices))
+        if any(test["kept_bytes"] < 0 for test in known):
+            terminalreporter.write_line("kept is below 0 where a test frees more of what was there before it than it keeps itself")
         for worker in self.lost:
             terminalreporter.write_line("nothing is known of the tests of worker %s, which ended early" % worker)
 

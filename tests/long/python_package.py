@@ -87,6 +87,12 @@ def suite(*options, python=None, tests=TESTS, names=("test_it.py",)):
     return done, failed, figures
 
 
+def case_kept_below_0_is_explained():
+    done, _, figures = suite("--memtrace", tests="kept = []\ndef test_1():\n    kept.append(bytearray(1 << 20))\ndef test_2():\n    kept.clear()\n")
+    mt.check(figures["tests"][1]["kept_bytes"] <= -1 << 20, "%s" % figures)
+    mt.check("kept is below 0" in done.out, done.out)
+
+
 def alike(one, other, where):
     """Figures of each test, to the byte. Of what a subprocess needs itself not: its environment has the worker's name."""
     mt.equal([t["nodeid"] for t in other["tests"]], [t["nodeid"] for t in one["tests"]], "tests " + where)
