@@ -13,6 +13,8 @@ struct record {
 	size_t bytes;
 };
 
+enum { LAST_KNOWN_TYPE = MT_REC_IMPORT };
+
 /* The string at `offset` of the payload, or NULL if it does not end within it. */
 static const char *text(const struct record *rec, size_t offset)
 {
@@ -322,6 +324,7 @@ static int bad_length(struct image *im, const char *file, uint64_t offset, uint3
 int log_parse(struct image *im, const char *file, uint64_t file_offset)
 {
 	int e = 0;
+	uint64_t newer = 0; /* where the first record of a type lies that is not known */
 	for (size_t at = 0; !e && at < im->log_bytes;) {
 		struct record rec = { .payload = im->log + at + sizeof(rec.head) };
 		if (im->log_bytes - at < sizeof(rec.head))
@@ -331,6 +334,11 @@ int log_parse(struct image *im, const char *file, uint64_t file_offset)
 		if (bytes < sizeof(rec.head) || bytes % 8 || bytes > im->log_bytes - at)
 			return bad_length(im, file, file_offset + at, bytes);
 		rec.bytes = bytes - sizeof(rec.head);
+		if (rec.head.type > LAST_KNOWN_TYPE) {
+			newer = newer ? newer : file_offset + at;
+			at += bytes;
+			continue;
+		}
 		e = take_record(im, &rec);
 		if (e == -MT_EFORMAT) {
 			error_set(MT_EFORMAT, file, (int64_t)(file_offset + at), "a record of type %u makes no sense",
@@ -339,6 +347,9 @@ int log_parse(struct image *im, const char *file, uint64_t file_offset)
 		}
 		at += bytes;
 	}
+	if (newer)
+		reader_remark(im->reader, MT_OK, file, (int64_t)newer,
+			      "a newer memtrace wrote records that this one does not know");
 	if (im->file_count)
 		qsort(im->files, im->file_count, sizeof(*im->files), compare_files);
 	if (im->code_count)

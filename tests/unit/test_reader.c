@@ -256,6 +256,23 @@ TEST(records_give_names)
 	synth_end(&s);
 }
 
+TEST(records_of_later_formats_are_skipped)
+{
+	struct synth s;
+	synth_begin(&s);
+	struct synth_process *p = synth_process(&s, 100, 0);
+	synth_text(p, MT_REC_IMPORT + 1, NULL, 0, "later");
+	synth_text(p, 60000, NULL, 0, "later still");
+	synth_text(p, MT_REC_FILE, &(struct mt_rec_file){ 9, 0 }, 8, "/nine");
+	synth_write(p, SYNTH_RAW);
+	struct reader *r = open_synth(&s, 0);
+	CHECK_EQ(reader_process(r, 0)->file_count, 1);
+	CHECK(reader_complete(r));
+	CHECK(reader_notes(r) == 1 && strstr(reader_note(r, 0)->text, "a newer memtrace"));
+	reader_close(r);
+	synth_end(&s);
+}
+
 TEST(a_wait_tells_how_a_child_ended)
 {
 	struct synth s;
