@@ -313,7 +313,7 @@ int selection_names(struct selection *sel)
 	return categories_new(&sel->categories, sel->stacks, rules && *rules ? rules : NULL);
 }
 
-char *selection_imported(const struct selection *sel)
+static char *imported(const struct selection *sel)
 {
 	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
 		const struct process *p = reader_process(sel->reader, id);
@@ -324,9 +324,33 @@ char *selection_imported(const struct selection *sel)
 	return NULL;
 }
 
-void selection_print_imported(const struct selection *sel)
+char *selection_parts(const struct selection *sel, bool brief)
 {
-	char *text = selection_imported(sel);
+	const struct process *first = NULL;
+	unsigned more = 0;
+	char part[RECORDED_PART], *of_import = imported(sel);
+	if (of_import)
+		return of_import;
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
+		const struct process *p = reader_process(sel->reader, id);
+		if (!process_was_stopped(p) && !p->attached && (brief || !p->recorded_ticks))
+			continue;
+		more += first != NULL;
+		first = first ? first : p;
+	}
+	if (!first)
+		return NULL;
+	char *others = more ? output_format(" (and %u more)", more) : strdup("");
+	char *text = output_format("pid %u%s was %s%s%s", first->pid, others ? others : "", recorded_part(first, part),
+				   first->stops ? "; what was freed meanwhile looks alive" : "",
+				   first->attached ? "; it was attached to, and blocks from before are not known" : "");
+	free(others);
+	return text;
+}
+
+void selection_print_parts(const struct selection *sel)
+{
+	char *text = selection_parts(sel, true);
 	if (text)
 		output_wrapped(text, 0, 3, output_width(), NULL);
 	free(text);
@@ -334,7 +358,7 @@ void selection_print_imported(const struct selection *sel)
 
 void selection_print_missing(const struct selection *sel)
 {
-	selection_print_imported(sel);
+	selection_print_parts(sel);
 	if (!reader_complete(sel->reader))
 		print("%sINCOMPLETE: what is left, see memtrace check%s\n", output_begin(STYLE_BAD),
 		      output_end(STYLE_BAD));

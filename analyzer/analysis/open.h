@@ -36,15 +36,16 @@ int selection_run_again(const struct selection *sel, struct reader **r, struct m
  * does that too; this is for commands that run no model. 0 or -MT_E*. */
 int selection_names(struct selection *sel);
 
-/* "IMPORTED from FILE, a memory snapshot of PyTorch's; unknown: the host's memory, ...", to be freed; NULL = it was
- * recorded, or no memory. */
-char *selection_imported(const struct selection *sel);
+/* What of the program is in the trace, to be freed: "IMPORTED from FILE, a memory snapshot of PyTorch's; unknown: the
+ * host's memory, ...", "pid 7 was recorded from 2 s to its end; it was attached to, ..."; NULL = all, or no memory.
+ * Brief: not of a program that begins recording by itself, and knows that it did. */
+char *selection_parts(const struct selection *sel, bool brief);
 
 /* Kinds of memory that are known of any of its processes: enum mt_import_has. */
 uint32_t selection_has_kinds(const struct selection *sel);
 
-/* Prints that, if it was imported. */
-void selection_print_imported(const struct selection *sel);
+/* Prints that, briefly. */
+void selection_print_parts(const struct selection *sel);
 
 /* Prints that, and a line for people if data is missing, so that figures may be too small. */
 void selection_print_missing(const struct selection *sel);

@@ -205,9 +205,10 @@ static void print_assumptions(const struct heap_replay *r, const struct asked *a
 		output_fit_line(STYLE_FAINT, output_format("  not installed: %s", a->missing[i]));
 }
 
-static void print_replay(const struct heap_replay *r, const struct asked *a)
+static void print_replay(const struct selection *sel, const struct heap_replay *r, const struct asked *a)
 {
 	const struct heap_plan *plan = &r->plan;
+	selection_print_parts(sel);
 	output_line(STYLE_HEAD, output_format("WHAT IF  heap of %u %s", plan->process->pid, plan->process->name));
 	output_fit_line(STYLE_NONE,
 			output_format("  %s calls of %s threads were made again, at the peak %s were live",
@@ -334,7 +335,7 @@ int whatif_host(struct selection *sel, const char *setting)
 	if (!e && sel->options->json)
 		e = print_json(&replay, &asked);
 	else if (!e)
-		print_replay(&replay, &asked);
+		print_replay(sel, &replay, &asked);
 	heap_replay_fini(&replay);
 	for (size_t i = 0; i < asked.count; i++)
 		heap_setting_fini(&asked.settings[i]);

@@ -214,7 +214,7 @@ static void print_track(const struct selection *sel, const struct replay *r, con
 void whatif_print(const struct selection *sel, const struct replay *replay, const struct whatif_question *q)
 {
 	size_t shown = 0;
-	selection_print_imported(sel);
+	selection_print_parts(sel);
 	if (!q->complete)
 		output_fit_line(STYLE_BAD, strdup("INCOMPLETE: what is left is replayed, see memtrace check"));
 	for (size_t i = 0; i < replay->count; i++) {

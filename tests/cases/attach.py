@@ -55,6 +55,9 @@ def case_events_are_exact():
     check = trace.tool("check")
     mt.check("%d frees of blocks from before the recording" % own["before"] in check.out, check.out)
     mt.equal((trace.report["losses"]["events"], trace.report["losses"]["missed_frees"]), (0, 0))
+    for words in (["report"], ["leaks"], ["peak"], ["timeline"], ["frag"], ["whatif", "--host", "MALLOC_ARENA_MAX=1"], ["diff", trace.path]):
+        said = mt.execute([mt.MEMTRACE, *words, trace.path]).out
+        mt.check("blocks from before are not known" in " ".join(said.split()), "%s says: %s" % (words, said[:600]))
 
 
 def case_stop_and_again():

@@ -144,7 +144,7 @@ static void print_missing(const struct diff *d)
 	for (int side = 0; side < 2; side++) {
 		const struct selection *sel = &d->side[side].selection;
 		uint64_t lost = lost_of(sel);
-		selection_print_imported(sel);
+		selection_print_parts(sel);
 		if (lost)
 			output_line(STYLE_BAD,
 				    output_format("INCOMPLETE: %s lost %s%sevents, which may be what differs",

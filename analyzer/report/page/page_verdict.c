@@ -1,4 +1,5 @@
 /* What happened, as HTML that reads without scripts: in a mail, or where a server forbids them. */
+#include "analyzer/analysis/open.h"
 #include "analyzer/report/json/json_devices.h"
 #include "analyzer/report/page/page_internal.h"
 #include "analyzer/util/output.h"
@@ -370,7 +371,7 @@ void page_verdict_print(FILE *f, const struct report *r, const struct page_chang
 		paragraph(f, "lost",
 			  strdup("The trace is incomplete: figures are of what was recorded. See what was lost."));
 	print_running(f, r);
-	paragraph(f, "asked", report_recorded_parts(r));
+	paragraph(f, "asked", selection_parts(r->selection, r->brief));
 	fputs("</div>\n", f);
 	print_others(f, r);
 	fputs("</section>\n", f);

@@ -237,7 +237,7 @@ void frag_print(const struct frag *f)
 {
 	size_t most = selection_rows(f->selection, HEAPS);
 	uint64_t rest = 0;
-	selection_print_imported(f->selection);
+	selection_print_parts(f->selection);
 	for (size_t i = 0; i < f->device_count; i++) {
 		print(i ? "\n" : "");
 		print_device(f, &f->devices[i]);

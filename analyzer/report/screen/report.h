@@ -57,9 +57,8 @@ static inline const struct process *report_main_program(const struct report *r)
 }
 
 /* report_screen.c: how many processes there are, however often they became other programs, as the table of processes
- * counts them; which were not recorded all the time, allocated, NULL = none. */
+ * counts them. */
 unsigned report_process_count(const struct selection *sel);
-char *report_recorded_parts(const struct report *r);
 
 /* All report_print_*() below print a part of the screen and return how many lines it took; `room` is how many there
  * are. A part that has nothing to say prints nothing. */

@@ -609,36 +609,10 @@ static unsigned print_tail(const struct report *r, unsigned room)
 
 /* ---- the parts, and which of them fit ------------------------------------------------------------------- */
 
-/* In a summary only where something may be missing: a program that begins it by itself knows that it did. */
-char *report_recorded_parts(const struct report *r)
-{
-	const struct process *first = NULL;
-	unsigned more = 0;
-	char part[RECORDED_PART];
-	char *imported = selection_imported(r->selection);
-	if (imported)
-		return imported;
-	for (unsigned id = 0; id < reader_processes(r->selection->reader); id++) {
-		const struct process *p = reader_process(r->selection->reader, id);
-		if (!process_was_stopped(p) && !p->attached && (r->brief || !p->recorded_ticks))
-			continue;
-		more += first != NULL;
-		first = first ? first : p;
-	}
-	if (!first)
-		return NULL;
-	char *others = more ? output_format(" (and %u more)", more) : strdup("");
-	char *text = output_format("pid %u%s was %s%s%s", first->pid, others ? others : "", recorded_part(first, part),
-				   first->stops ? "; what was freed meanwhile looks alive" : "",
-				   first->attached ? "; it was attached to, and blocks from before are not known" : "");
-	free(others);
-	return text;
-}
-
 static unsigned recorded(const struct report *r, unsigned room)
 {
 	(void)room;
-	char *text = report_recorded_parts(r);
+	char *text = selection_parts(r->selection, r->brief);
 	unsigned lines = text ? output_wrapped(text, 0, 3, output_width(), NULL) : 0;
 	free(text);
 	return lines;

@@ -74,7 +74,7 @@ void timeline_print(struct selection *sel, const struct timeline *timeline, stru
 {
 	enum { LEAST = 4, BESIDE = 12 }; /* lines of a plot; of all that stands with it */
 	int rows = output_rows() - 1, height = rows - BESIDE;
-	selection_print_imported(sel);
+	selection_print_parts(sel);
 	unsigned lines = timeline_plot(sel, timeline, (unsigned)(height < LEAST ? LEAST : height > 20 ? 20 : height));
 	int left = rows - (int)lines - 4; /* the empty line, titles, what is left out */
 	if (lines)
@@ -84,6 +84,6 @@ void timeline_print(struct selection *sel, const struct timeline *timeline, stru
 
 void timeline_print_chart(struct selection *sel, struct all_sample_series *sampled)
 {
-	selection_print_imported(sel);
+	selection_print_parts(sel);
 	print_chart(sel, OPTIONS_ALL_ROWS, sampled);
 }
