@@ -286,17 +286,11 @@ int held_of_leaks(const struct leaks *l, struct held_question **out)
 	return held_find(l->selection, *out, l->count);
 }
 
-char *held_text(const struct held_question *q)
+void held_say(const struct held_question *q, struct reasons *evidence)
 {
 	const struct holder *h = &q->holder;
-	return output_format("%s%s: %s of %s%s%s", h->what == HOLDER_CYCLE ? "a cycle that waits for gc, " : "",
-			     q->name, BYTES(h->bytes), BYTES(q->of_bytes), h->also ? "; also held by " : "",
-			     h->also ? h->also : "");
-}
-
-char *held_advice(const struct held_question *q)
-{
-	if (q->holder.what == HOLDER_CYCLE)
-		return output_format("break the cycle that holds the blocks of %s, or call gc.collect()", q->site);
-	return output_format("let go of %s, which holds the blocks of %s", q->name, q->site);
+	reasons_add(evidence, h->what == HOLDER_CYCLE ? REASON_holder_cycle : REASON_holder,
+		    &(struct figures){ .name = q->name, .bytes = h->bytes, .used = q->of_bytes });
+	if (h->also)
+		SAY(evidence, also_held_by, .name = h->also);
 }

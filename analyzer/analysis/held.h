@@ -10,6 +10,7 @@
 #define MT_ANALYSIS_HELD_H
 
 #include "analyzer/diagnosis/growth/leaks.h"
+#include "analyzer/diagnosis/reasons.h"
 #include "analyzer/model/holders/holders.h"
 #include "analyzer/model/selection/selection.h"
 
@@ -53,8 +54,7 @@ void held_fini(struct held_question *questions, size_t count);
 /* The same of the worst that leaks shows: as many questions as its list is long, allocated. */
 int held_of_leaks(const struct leaks *l, struct held_question **out);
 
-/* "`name`: 6.64 GiB of 6.64 GiB; also held by ...", and what is to be done about it. Allocated. */
-char *held_text(const struct held_question *q);
-char *held_advice(const struct held_question *q);
+/* Adds "`name`: 6.64 GiB of 6.64 GiB; also held by ..."; names stay the question's. */
+void held_say(const struct held_question *q, struct reasons *evidence);
 
 #endif

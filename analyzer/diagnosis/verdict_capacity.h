@@ -3,8 +3,9 @@
 #define MT_DIAGNOSIS_VERDICT_CAPACITY_H
 
 #include "analyzer/diagnosis/evidence.h"
+#include "analyzer/diagnosis/reasons.h"
 
-/* So many bytes were missing. The caller frees it. */
-char *capacity_advice(const struct evidence_device *d, uint64_t missing);
+/* So many bytes were missing. */
+void capacity_advise(const struct evidence_device *d, uint64_t missing, struct reasons *advice);
 
 #endif

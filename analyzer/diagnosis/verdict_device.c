@@ -8,7 +8,6 @@
 #include "analyzer/timeline/forecast.h"
 #include "analyzer/timeline/outlook.h"
 #include "analyzer/timeline/phases.h"
-#include "analyzer/util/output.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -73,9 +72,10 @@ static uint64_t rest_lacks(const struct evidence_device *d, const struct balance
 	return less(evidence_or(d->request.rise, 0), b->free + b->unused);
 }
 
-static const char *untold(const struct evidence_device *d)
+static void say_rest(struct reasons *evidence, const struct evidence_device *d)
 {
-	return evidence_known(d->request.rise) ? "" : "; no earlier step says what would still have been asked for";
+	if (!evidence_known(d->request.rise))
+		SAY(evidence, rest_unknown);
 }
 
 static uint64_t neighbour_bytes(const struct evidence_device *d)
@@ -120,12 +120,6 @@ static bool would_do(const struct evidence_device *d, uint64_t bytes)
 	return bytes >= notable(d) && bytes > 0 && bytes >= b.least_short;
 }
 
-static enum finding unknown(struct verdict *out, char *what)
-{
-	out->evidence = what;
-	return FINDING_UNKNOWN;
-}
-
 /* ---- limit --------------------------------------------------------------------------------------------- */
 
 static uint64_t needed(const struct evidence_device *d)
@@ -148,23 +142,15 @@ enum finding device_limit(const struct evidence *e, const struct evidence_device
 	if (!r->failed || r->caller != CALLER_POOL || !evidence_known(d->free))
 		return FINDING_NONE;
 	if (!met_limit(d))
-		return is_capped(d) || r->driver_failures
-			       ? ruled_out(out,
-					   output_format("%s was free, %s asked for: it was the device that was full",
-							 BYTES(d->free), BYTES(need)))
-			       : FINDING_NONE;
-	out->advice = output_format(
-		"raise the cap (set_per_process_memory_fraction, or the pool's limit) or ask for less: %s of "
-		"the device are free",
-		BYTES(d->free));
+		return is_capped(d) || r->driver_failures ? RULED_OUT(out, device_full, .free = d->free, .need = need)
+							  : FINDING_NONE;
+	SAY(&out->advice, raise_cap, .free = d->free);
 	if (is_capped(d) && d->pool.known) {
-		out->evidence =
-			output_format("the pool may take %s; it had %s and wanted %s more while %s were free",
-				      BYTES(r->limit_bytes), BYTES(d->pool.reserved), BYTES(need), BYTES(d->free));
+		SAY(&out->evidence, pool_met_cap, .limit = r->limit_bytes, .reserved = d->pool.reserved, .need = need,
+		    .free = d->free);
 		return holds(out, e, less(d->pool.reserved + need, r->limit_bytes), CONFIDENCE_own_limit);
 	}
-	out->evidence = output_format("the pool gave up although %s were free and no driver call failed: it has a cap",
-				      BYTES(d->free));
+	SAY(&out->evidence, pool_gave_up, .free = d->free);
 	return holds(out, e, need, CONFIDENCE_either);
 }
 
@@ -179,30 +165,23 @@ static const struct evidence_growth *largest_growth(const struct evidence_device
 	return most;
 }
 
-static char *why_not_growing(const struct evidence_device *d)
+static enum finding not_growing(const struct evidence_device *d, struct verdict *out)
 {
 	LIST_EACH (struct evidence_growth, g, d->growth)
 		if (g->is_copy && outlook_goes_on(g->outlook))
-			return output_format("what grew (%s, %s) is one of the copies", g->site ? g->site : "?",
-					     BYTES(g->bytes));
-	LIST_EACH (struct evidence_growth, g, d->growth) { /* the largest first */
-		char *why = g->works || !g->bytes ? NULL : outlook_why_no_leak(g->outlook);
-		char *text = why ? output_format("what grew (%s, %s) did so %s", g->site ? g->site : "?",
-						 BYTES(g->bytes), why)
-				 : NULL;
-		free(why);
-		if (text)
-			return text;
-	}
+			return RULED_OUT(out, grew_as_copy, .site = g->site, .bytes = g->bytes);
+	LIST_EACH (struct evidence_growth, g, d->growth) /* the largest first */
+		if (!g->works && g->bytes)
+			return RULED_OUT(out, grew_so, .site = g->site, .bytes = g->bytes, .how = g->outlook);
 	LIST_EACH (struct evidence_growth, g, d->growth)
 		if (g->fit.certainty == CERTAINTY_LOW && outlook_goes_on(g->outlook))
-			return output_format(
-				"what grows (%s, %s) is too uncertain: lost events may have made most of it",
-				g->site ? g->site : "?", BYTES(g->bytes));
-	if (d->steps)
-		return output_format("what outlives its %u steps does not grow%s", d->steps,
-				     d->behind_steps ? "; it failed behind them" : "");
-	return output_format("nothing that one line makes goes on growing");
+			return RULED_OUT(out, grows_uncertain, .site = g->site, .bytes = g->bytes);
+	if (!d->steps)
+		return RULED_OUT(out, nothing_grows);
+	SAY(&out->evidence, steps_keep_nothing, .steps = d->steps);
+	if (d->behind_steps)
+		SAY(&out->evidence, failed_behind_steps);
+	return FINDING_RULED_OUT;
 }
 
 /* The nodes of a graph are on the heap, and each keeps a few blocks. Not known: it may be. */
@@ -215,38 +194,36 @@ static bool may_be_graph(const struct evidence_device *d, const struct evidence_
 static void describe_growth(struct verdict *out, const struct evidence_device *d, const struct evidence_growth *g,
 			    unsigned groups, bool keeps_graph)
 {
-	char *list = g->per_step > 0     ? output_format(", %s more each step", BYTES((uint64_t)g->per_step))
-		     : g->per_second > 0 ? output_format(", %s more each second", BYTES((uint64_t)g->per_second))
-					 : output_format("%s", "");
-	const char *site = g->site ? g->site : "one site", *second = growth_second(g);
-	char *makers = growth_makers(g);
-	char *when = g->fails_step > 0 && !d->request.failed ? forecast_text(g->fails_step, g->fails_low, g->fails_high)
-							     : NULL;
-	char *fails = output_format("%s%s", when ? "; if it goes on, memory ends at step " : "", when ? when : "");
-	char *since = !g->late          ? output_format("since the start")
-		      : g->per_step > 0 ? output_format("since step %.0f", floor(g->since))
-					: output_format("since second %.1f", g->since);
-	out->evidence = output_format("more of %s stays, made by %s: %s %s%s, %s%s%s%s", d->name, makers ? makers : "",
-				      BYTES(g->bytes), since ? since : "", list ? list : "", growth_name(g->fit.kind),
-				      g->freed_some ? "" : ", nothing of it was ever freed",
-				      groups > 1 ? "; others grow too" : "", fails ? fails : "");
-	out->advice =
-		keeps_graph
-			? output_format(
-				  "what %s makes for a backward pass is kept, and the graph with it: detach() what is stored, or take its value (.item()); "
-				  "or run the backward pass of each at once",
-				  site)
-		: g->outside_pool
-			? output_format("find what keeps the blocks of %s: nothing gives them back to the driver", site)
-			: output_format(
-				  "find what holds the blocks of %s%s%s (a list, a cache, %sa hook registered again)",
-				  site, second ? ", and those of " : "", second ? second : "",
-				  may_be_graph(d, g) ? "a graph through a loss, " : "");
-	free(list);
-	free(makers);
-	free(since);
-	free(when);
-	free(fails);
+	struct reasons *evidence = &out->evidence, *advice = &out->advice;
+	const char *second = growth_second(g);
+	SAY(evidence, stays, .of = d->name);
+	say_makers(evidence, g);
+	SAY(evidence, grew, .bytes = g->bytes);
+	if (!g->late)
+		SAY(evidence, since_start);
+	else if (g->per_step > 0)
+		SAY(evidence, since_step, .step = (uint64_t)g->since);
+	else
+		SAY(evidence, since_second, .moment = g->since);
+	say_pace(evidence, g, false);
+	SAY(evidence, of_shape, .shape = g->fit.kind);
+	if (!g->freed_some)
+		SAY(evidence, never_freed);
+	if (groups > 1)
+		SAY(evidence, others_grow);
+	if (g->fails_step > 0 && !d->request.failed)
+		SAY(evidence, memory_ends, .ends = { true, g->fails_step, g->fails_low, g->fails_high });
+
+	if (keeps_graph) {
+		SAY(advice, keeps_graph, .site = g->site);
+	} else if (g->outside_pool) {
+		SAY(advice, keeps_from_driver, .site = g->site);
+	} else {
+		SAY(advice, find_holder, .site = g->site);
+		if (second)
+			SAY(advice, and_those_of, .second = second);
+		reasons_add(advice, may_be_graph(d, g) ? REASON_may_be_graph : REASON_may_be_hook, NULL);
+	}
 }
 
 /* A forecast is of all that grows, and says nothing about a small part of that; and one of far ahead matters little. */
@@ -261,14 +238,11 @@ static enum finding left_by_attempts(const struct evidence *e, const struct evid
 {
 	const struct evidence_attempts *a = &d->attempts;
 	out->sites[0] = a->site;
-	out->evidence = output_format(
-		"%u request%s failed before and %s caught, and %s of what %s attempt%s made (%s) is still alive",
-		a->count, a->count == 1 ? "" : "s", a->count == 1 ? "was" : "were", BYTES(a->bytes),
-		a->count == 1 ? "that" : "those", a->count == 1 ? "" : "s", a->site ? a->site : "?");
-	out->advice = output_format(
-		"find what holds what %s made for attempts that failed: the exception, if it is kept or the next attempt runs in its except "
-		"block (its traceback holds all of them; its text will do), or a list of the program's",
-		a->site ? a->site : "it");
+	if (a->count == 1)
+		SAY(&out->evidence, attempt_left, .bytes = a->bytes, .site = a->site);
+	else
+		SAY(&out->evidence, attempts_left, .count = a->count, .bytes = a->bytes, .site = a->site);
+	SAY(&out->advice, drop_attempts, .site = a->site);
 	return holds(out, e, a->bytes, CONFIDENCE_one_open);
 }
 
@@ -279,26 +253,18 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 	if (d->attempts.count && would_do(d, d->attempts.bytes) && !(most && would_do(d, grown)))
 		return left_by_attempts(e, d, out);
 	if (!d->growth_known)
-		return d->request.failed
-			       ? unknown(out, output_format("growth on %s: the run is too short to say", d->name))
-			       : FINDING_NONE;
+		return d->request.failed ? UNKNOWN(out, device_too_short, .of = d->name) : FINDING_NONE;
 	const struct evidence_growth *open = most ? NULL : evidence_unproven(d->growth.items, d->growth.count);
 	if (open)
-		return unknown(
-			out,
-			output_format(
-				"whether %s leaks: more of what %s makes seems to stay, %s, but frees may be among the lost events",
-				d->name, open->site ? open->site : "one site", BYTES(open->unproven)));
+		return UNKNOWN(out, leak_unproven, .of = d->name, .site = open->site, .bytes = open->unproven);
 	if (!most && d->doubt && d->doubt >= notable(d))
-		return unknown(out, output_format("whether anything on %s leaks: too many events were lost", d->name));
+		return UNKNOWN(out, too_many_lost, .of = d->name);
 	if (!most)
-		return ruled_out(out, why_not_growing(d));
+		return not_growing(d, out);
 	bool matters = d->request.failed ? would_do(d, grown) : grown >= notable(d) || fails_soon(most, grown);
 	if (!matters)
-		return ruled_out(out,
-				 output_format("what grows (%s, %s) %s", most->site ? most->site : "?", BYTES(grown),
-					       d->request.failed ? "is not what was missing"
-								 : "is little and far from the limit"));
+		return d->request.failed ? RULED_OUT(out, not_missing, .site = most->site, .bytes = grown)
+					 : RULED_OUT(out, grows_little, .site = most->site, .bytes = grown);
 	unsigned groups = 0, tensors = 0;
 	LIST_EACH (struct evidence_growth, g, d->growth) {
 		tensors += evidence_is_leak(g) ? g->tensors : 0;
@@ -340,35 +306,35 @@ enum finding device_backlog(const struct evidence *e, const struct evidence_devi
 
 /* ---- copies -------------------------------------------------------------------------------------------- */
 
-char *copies_evidence(const struct evidence_copies *c, struct verdict *out)
+void copies_describe(const struct evidence_copies *c, struct verdict *out)
 {
-	char *made = output_format("%s", ""), *begun = NULL;
+	struct reasons *evidence = &out->evidence, *advice = &out->advice;
+	if (c->used)
+		SAY(evidence, if_one_can_go);
+	SAY(evidence, copies_alive, .count = c->count, .alike = c->blocks, .bytes = c->bytes);
+	if (c->cast)
+		SAY(evidence, or_twice);
+	else if (c->several)
+		SAY(evidence, or_several);
 	for (unsigned i = 0; i < VERDICT_SITES && c->owners[i]; i++) {
-		char *times = c->times[i] > 1 ? output_format(" (%u of them)", c->times[i]) : NULL;
-		char *more =
-			output_format("%s%s%s%s", made ? made : "", i ? ", " : ": ", c->owners[i], times ? times : "");
-		free(made);
-		free(times);
-		made = more;
+		reasons_add(evidence, i ? REASON_copy_also_by : REASON_copy_made_by,
+			    &(struct figures){ .site = c->owners[i] });
+		if (c->times[i] > 1)
+			SAY(evidence, so_many, .count = c->times[i]);
 		out->sites[i] = c->owners[i];
 	}
 	if (c->missing)
-		begun = output_format(
-			"; the last one was being made when it failed: %s of it were there, %s were missing",
-			BYTES(c->there), BYTES(c->missing));
-	out->advice = output_format(
-		"%sdrop %s of them before this point (del, gc.collect()), %sor share the storage: that gives back %s",
-		c->used ? "if one can go, " : "", c->count > 2 ? "all but one" : "one",
-		c->missing ? "make it on the host, " : "", BYTES(c->extra_bytes));
-	char *text = output_format("%s%u sets of %u blocks of the same sizes are alive together, %s each%s%s%s",
-				   c->used ? "copies, if one can go: " : "", c->count, c->blocks, BYTES(c->bytes),
-				   c->cast      ? " or twice that"
-				   : c->several ? " or several times that"
-						: "",
-				   made ? made : "", begun ? begun : "");
-	free(made);
-	free(begun);
-	return text;
+		SAY(evidence, copy_begun, .there = c->there, .missing = c->missing);
+
+	if (c->used)
+		SAY(advice, drop_if);
+	if (c->count > 2)
+		SAY(advice, drop_all_but_one);
+	else
+		SAY(advice, drop_one);
+	if (c->missing)
+		SAY(advice, make_on_host);
+	SAY(advice, share_storage, .bytes = c->extra_bytes);
 }
 
 static enum confidence copies_confidence(const struct evidence_copies *c)
@@ -383,17 +349,16 @@ enum finding device_copies(const struct evidence *e, const struct evidence_devic
 	if (!d->copies_known)
 		return FINDING_NONE;
 	if (begun) {
-		out->evidence = copies_evidence(begun, out);
+		copies_describe(begun, out);
 		return holds(out, e, extra + begun->missing, copies_confidence(begun));
 	}
 	if (extra == 0)
-		return d->request.failed ? ruled_out(out, output_format("no two sets of blocks have the same sizes"))
-					 : FINDING_NONE;
+		return d->request.failed ? RULED_OUT(out, no_copies) : FINDING_NONE;
 	if (!d->request.failed)
 		return FINDING_NONE;
 	if (!would_do(d, extra))
-		return ruled_out(out, output_format("dropping the copies would give %s, too little", BYTES(extra)));
-	out->evidence = copies_evidence(d->copies.items, out);
+		return RULED_OUT(out, copies_little, .bytes = extra);
+	copies_describe(d->copies.items, out);
 	return holds(out, e, extra, copies_confidence(d->copies.items));
 }
 
@@ -423,26 +388,38 @@ static bool are_workers(const struct evidence_device *d)
 	return d->neighbours.count > 0;
 }
 
-static char *neighbours_evidence(const struct evidence_device *d, uint64_t bytes)
+static void say_neighbours(const struct evidence_device *d, uint64_t bytes, struct reasons *evidence)
 {
 	const struct evidence_neighbour *most = d->neighbours.items;
+	const size_t count = d->neighbours.count;
+	const double percent = percent_of(bytes, d->total);
 	LIST_EACH (struct evidence_neighbour, n, d->neighbours)
 		most = n->bytes > most->bytes ? n : most;
-	if (d->neighbours.count == 1 && !most->pid)
-		return output_format("others hold %s %% of %s since before we began; without that the request fits",
-				     PERCENT(bytes, d->total), d->name);
-	if (d->neighbours.count == 1)
-		return output_format("%u%s%s%s holds %s %% of %s; without it the request fits", most->pid,
-				     most->name ? " " : "", most->name ? most->name : "",
-				     most->worker ? ", a worker that it started itself," : "", PERCENT(bytes, d->total),
-				     d->name);
-	return output_format("%zu %s hold %s %% of %s, %u most (%s); without %s it fits", d->neighbours.count,
-			     are_workers(d) ? "workers that it started itself" : "neighbours", PERCENT(bytes, d->total),
-			     d->name, most->pid, BYTES(most->bytes),
-			     that_would_do(d) == d->neighbours.count
-				     ? d->neighbours.count == 2 ? "either one of them" : "any one of them"
-			     : that_would_do(d) ? "the largest"
-						: "all of them");
+	if (count == 1 && !most->pid) {
+		SAY(evidence, others_hold, .percent = percent, .of = d->name);
+	} else if (count == 1) {
+		SAY(evidence, neighbour, .pid = most->pid);
+		if (most->name)
+			SAY(evidence, named, .name = most->name);
+		if (most->worker)
+			SAY(evidence, own_worker);
+		SAY(evidence, neighbour_holds, .percent = percent, .of = d->name);
+	} else {
+		reasons_add(evidence, are_workers(d) ? REASON_workers_hold : REASON_neighbours_hold,
+			    &(struct figures){ .count = count,
+					       .percent = percent,
+					       .of = d->name,
+					       .pid = most->pid,
+					       .bytes = most->bytes });
+		if (that_would_do(d) == count && count == 2)
+			SAY(evidence, without_either);
+		else if (that_would_do(d) == count)
+			SAY(evidence, without_any);
+		else if (that_would_do(d))
+			SAY(evidence, without_largest);
+		else
+			SAY(evidence, without_all);
+	}
 }
 
 /* The traced neighbour whose own line holds most; NULL = none that is worth the name. */
@@ -458,23 +435,16 @@ static const struct evidence_neighbour *known_inside(const struct evidence_devic
 static void describe_neighbours(const struct evidence_device *d, uint64_t bytes, struct verdict *out)
 {
 	const struct evidence_neighbour *inside = known_inside(d);
-	char *who = neighbours_evidence(d, bytes);
-	char *line = inside ? output_format("; %s of %u holds %s", inside->site, inside->pid, BYTES(inside->site_bytes))
-			    : NULL;
-	char *less = inside ? output_format(", or let %s of %u hold less", inside->site, inside->pid) : NULL;
 	out->sites[0] = inside ? inside->site : NULL;
-	out->evidence = output_format("%s%s", who ? who : "", line ? line : "");
-	out->advice =
-		are_workers(d)
-			? output_format(
-				  "let workers keep nothing on %s: what they prepare can be on the host until this process wants it; or have "
-				  "fewer of them%s",
-				  d->name, less ? less : "")
-			: output_format("keep fewer processes on %s: %zu were on it%s", d->name,
-					d->neighbours.count + 1, less ? less : "");
-	free(who);
-	free(line);
-	free(less);
+	say_neighbours(d, bytes, &out->evidence);
+	if (are_workers(d))
+		SAY(&out->advice, workers_keep_nothing, .of = d->name);
+	else
+		SAY(&out->advice, fewer_processes, .of = d->name, .count = d->neighbours.count + 1);
+	if (inside) {
+		SAY(&out->evidence, line_holds, .site = inside->site, .pid = inside->pid, .bytes = inside->site_bytes);
+		SAY(&out->advice, line_less, .site = inside->site, .pid = inside->pid);
+	}
 }
 
 static bool is_accounted_for(const struct evidence_device *d)
@@ -487,20 +457,11 @@ static enum finding unseen_neighbours(const struct evidence *e, const struct evi
 {
 	bool large = d->unexplained > 0 && would_do(d, (uint64_t)d->unexplained);
 	if (!large || (!d->neighbours_known && (double)d->unexplained < MUCH * (double)d->total))
-		return d->neighbours_known
-			       ? ruled_out(out,
-					   output_format("%s was ours alone (its processes were sampled)", d->name))
-		       : is_accounted_for(d)
-			       ? ruled_out(
-					 out,
-					 output_format(
-						 "all of %s but %s was ours or free: that is no more than contexts take",
-						 d->name, BYTES((uint64_t)(d->unexplained > 0 ? d->unexplained : 0))))
-			       : unknown(out, output_format("other processes on %s: nothing sampled them", d->name));
-	out->evidence = output_format(
-		"%s of %s were neither ours nor free: a process that was not seen (another pid namespace, or it "
-		"ended)",
-		BYTES((uint64_t)d->unexplained), d->name);
+		return d->neighbours_known   ? RULED_OUT(out, device_ours_alone, .of = d->name)
+		       : is_accounted_for(d) ? RULED_OUT(out, accounted_for, .of = d->name,
+							 .bytes = (uint64_t)(d->unexplained > 0 ? d->unexplained : 0))
+					     : UNKNOWN(out, not_sampled, .of = d->name);
+	SAY(&out->evidence, unseen_process, .bytes = (uint64_t)d->unexplained, .of = d->name);
 	return holds(out, e, (uint64_t)d->unexplained, CONFIDENCE_remains);
 }
 
@@ -512,13 +473,9 @@ enum finding device_other_process(const struct evidence *e, const struct evidenc
 	if (bytes == 0)
 		return unseen_neighbours(e, d, out);
 	if (!would_do(d, bytes))
-		return ruled_out(out, output_format("neighbours hold %s of %s: without them it does not fit either",
-						    BYTES(bytes), d->name));
+		return RULED_OUT(out, neighbours_little, .bytes = bytes, .of = d->name);
 	if (would_do(d, growing_bytes(d)) && neighbours_stayed(d))
-		return ruled_out(
-			out,
-			output_format("the neighbours' %s were there before and did not change; what grew is our own",
-				      BYTES(bytes)));
+		return RULED_OUT(out, neighbours_before, .bytes = bytes);
 	describe_neighbours(d, bytes, out);
 	return holds(out, e, bytes, d->self_listed ? CONFIDENCE_shown : CONFIDENCE_one_open);
 }
@@ -580,21 +537,16 @@ static enum finding own_phase_peak(const struct evidence *e, const struct eviden
 	if (!f.top || !f.next || !is_phase(d, f.top) || (f.top->line && added(f.top) == 0))
 		return FINDING_NONE;
 	if (!stands_out(d, &f, request) || f.top->peak_bytes + request - f.next->peak_bytes < b.least_short)
-		return ruled_out(out, output_format("%s needed no more than %s (%s)", f.top->name, f.next->name,
-						    BYTES(f.next->peak_bytes)));
+		return RULED_OUT(out, phase_no_higher, .phase = f.top->name, .other = f.next->name,
+				 .bytes = f.next->peak_bytes);
 	if (would_do(d, growing_bytes(d)))
-		return ruled_out(out, output_format("what grew was there before %s began", f.top->name));
-	out->evidence = output_format("%s needs %s, no other phase more than %s (%s)", f.top->name,
-				      BYTES(f.top->peak_bytes + request), BYTES(f.next->peak_bytes), f.next->name);
-	out->advice =
-		d->most_for == CATEGORY_activations && !d->no_graph
-			? output_format(
-				  "let %s need less at once (smaller batches there); if no backward pass follows, run it under torch.no_grad(): most are "
-				  "activations (%s)",
-				  f.top->name, BYTES(d->most_for_bytes))
-			: output_format(
-				  "let %s need less at once (smaller batches there), or free what it does not need before it",
-				  f.top->name);
+		return RULED_OUT(out, grew_before_phase, .phase = f.top->name);
+	SAY(&out->evidence, phase_needs, .phase = f.top->name, .need = f.top->peak_bytes + request,
+	    .bytes = f.next->peak_bytes, .other = f.next->name);
+	if (d->most_for == CATEGORY_activations && !d->no_graph)
+		SAY(&out->advice, phase_no_grad, .phase = f.top->name, .bytes = d->most_for_bytes);
+	else
+		SAY(&out->advice, phase_less, .phase = f.top->name);
 	return holds(out, e, f.top->peak_bytes + request - f.next->peak_bytes, CONFIDENCE_one_open);
 }
 
@@ -607,11 +559,9 @@ static enum finding neighbours_phase_peak(const struct evidence *e, const struct
 		if (!n->traced || !stands_out(d, &f, 0) || !is_phase(d, f.top) ||
 		    f.top->peak_bytes + f.next->peak_bytes <= d->total)
 			continue;
-		out->evidence = output_format(
-			"%s of neighbour %u takes %s (else at most %s): two runs do not fit beside each other then",
-			f.top->name, n->pid, BYTES(f.top->peak_bytes), BYTES(f.next->peak_bytes));
-		out->advice = output_format("two runs must not be in %s together: stagger them, or let it need less",
-					    f.top->name);
+		SAY(&out->evidence, neighbours_phase, .phase = f.top->name, .pid = n->pid, .need = f.top->peak_bytes,
+		    .bytes = f.next->peak_bytes);
+		SAY(&out->advice, stagger_phases, .phase = f.top->name);
 		return holds(out, e, f.top->peak_bytes - f.next->peak_bytes,
 			     f.top->failing ? CONFIDENCE_observed : CONFIDENCE_remains);
 	}
@@ -660,19 +610,20 @@ static const struct evidence_setting *best_setting(const struct evidence_device 
 	return best;
 }
 
-/* Under which it fits, too; NULL = there are none. */
-static char *other_settings(const struct evidence_device *d, const struct evidence_setting *best)
+/* Those under which it fits, too. */
+static void say_other_settings(const struct evidence_device *d, const struct evidence_setting *best,
+			       struct reasons *advice)
 {
-	char *list = NULL;
+	bool any = false;
 	for (size_t i = 0; i < d->pool.replay.count; i++) {
 		const struct evidence_setting *s = &d->pool.replay.settings[i];
 		if (s == best || !s->fits || !lasts(d, s))
 			continue;
-		char *more = output_format("%s %s (%s)", list ? list : "; so it does with", s->name, BYTES(s->spare));
-		free(list);
-		list = more;
+		if (!any)
+			SAY(advice, fits_also);
+		SAY(advice, setting_spare, .setting = s->name, .bytes = s->spare);
+		any = true;
 	}
-	return list;
 }
 
 /* That which grants the request alone, with most to spare; NULL = none. */
@@ -686,45 +637,33 @@ static const struct evidence_setting *brief_setting(const struct evidence_device
 	return best;
 }
 
-/* Against holes, where no setting helps. */
-static char *fewer_holes(const struct evidence_device *d, const char *why)
-{
-	return output_format("%s: use fewer different sizes, or free the blocks that pin segments (memtrace frag%s)",
-			     why, d->request.failed ? " --at oom" : "");
-}
-
 /* Against holes of so many bytes, where a request failed or not. */
-static char *holes_advice(const struct evidence_device *d, uint64_t bytes)
+static void advise_on_holes(const struct evidence_device *d, uint64_t bytes, struct reasons *advice)
 {
 	const bool failed = d->request.failed;
 	const struct evidence_replay *r = &d->pool.replay;
-	const struct evidence_setting *best = best_setting(d);
+	const struct evidence_setting *best = best_setting(d), *brief = failed ? brief_setting(d) : NULL;
 	if (best && failed) {
-		char *others = other_settings(d, best);
-		char *text = output_format("%s: replayed with it this request fits, %s to spare%s", best->name,
-					   BYTES(best->spare), others ? others : "");
-		free(others);
-		return text;
+		SAY(advice, setting_fits, .setting = best->name, .bytes = best->spare);
+		say_other_settings(d, best, advice);
+		return;
 	}
-	if (best)
-		return output_format("%s: replayed with it the pool reserves %s less at most", best->name,
-				     BYTES(r->reserved - best->reserved));
-	const struct evidence_setting *brief = failed ? brief_setting(d) : NULL;
-	if (r->known && r->count && (brief || !r->sizes_unknown)) {
-		char *why =
-			brief ? output_format(
-					"no setting of the allocator helps for long (%zu replayed; with %s this request fits, %s to spare)",
-					r->count, brief->name, BYTES(brief->spare))
-			      : output_format("no setting of the allocator helps (%zu replayed)", r->count);
-		char *text = fewer_holes(d, why ? why : "");
-		free(why);
-		return text;
+	if (best) {
+		SAY(advice, setting_saves, .setting = best->name, .bytes = r->reserved - best->reserved);
+		return;
 	}
-	if (d->pool.expandable)
-		return fewer_holes(d, "segments are expandable already");
-	return output_format(failed ? "expandable_segments:True can win up to %s here (not replayed)"
-				    : "expandable_segments:True may join up to %s (not replayed)",
-			     BYTES(bytes));
+	if (r->known && r->count && brief) {
+		SAY(advice, setting_brief, .count = r->count, .setting = brief->name, .bytes = brief->spare);
+	} else if (r->known && r->count && !r->sizes_unknown) {
+		SAY(advice, no_setting, .count = r->count);
+	} else if (d->pool.expandable) {
+		SAY(advice, expandable_already);
+	} else {
+		reasons_add(advice, failed ? REASON_expandable_wins : REASON_expandable_joins,
+			    &(struct figures){ .bytes = bytes });
+		return;
+	}
+	reasons_add(advice, failed ? REASON_fewer_sizes_at_oom : REASON_fewer_sizes, NULL);
 }
 
 /* Nothing failed: pieces only matter where the device is nearly full of them. */
@@ -736,24 +675,26 @@ static enum finding fragmented_so_far(const struct evidence *e, const struct evi
 	if (unused < notable(d) || !evidence_known(d->pool.free_segments))
 		return FINDING_NONE;
 	if (part < SERIOUS || taken < NEARLY_FULL * (double)d->total)
-		return ruled_out(out, output_format("%s of %s reserved are unused, %s of it whole segments: a cache",
-						    BYTES(unused), BYTES(d->pool.reserved),
-						    BYTES(evidence_or(d->pool.free_segments, 0))));
-	out->evidence = output_format("%s of %s reserved lie in holes between blocks while %s is nearly full",
-				      BYTES(holes), BYTES(d->pool.reserved), d->name);
-	out->advice = holes_advice(d, holes);
+		return RULED_OUT(out, unused_is_cache, .unused = unused, .reserved = d->pool.reserved,
+				 .bytes = evidence_or(d->pool.free_segments, 0));
+	SAY(&out->evidence, holes_so_far, .bytes = holes, .reserved = d->pool.reserved, .of = d->name);
+	advise_on_holes(d, holes, &out->advice);
 	return holds(out, e, holes, CONFIDENCE_so_far);
 }
 
-/* What is unused, but not for this request; NULL = nothing is. */
-static char *out_of_reach(const struct evidence_device *d)
+/* What is unused, but not for this request. Is there any? */
+static bool say_out_of_reach(const struct evidence_device *d, struct reasons *evidence)
 {
 	const struct evidence_graphs *g = &d->pool.graphs;
 	if (g->capturing && g->common_unused)
-		return output_format(" (a capture can't use the common pool's %s)", BYTES(g->common_unused));
-	if (d->pool.apart > g->unused)
-		return output_format(" (%s are for other streams or sizes)", BYTES(d->pool.apart));
-	return g->unused ? output_format(" (%s are CUDA graphs' own)", BYTES(g->unused)) : NULL;
+		SAY(evidence, not_for_capture, .bytes = g->common_unused);
+	else if (d->pool.apart > g->unused)
+		SAY(evidence, for_others, .bytes = d->pool.apart);
+	else if (g->unused)
+		SAY(evidence, of_graphs, .bytes = g->unused);
+	else
+		return false;
+	return true;
 }
 
 /* What a perfect packing of what is in use would not have needed: holes of all streams and sizes. */
@@ -765,26 +706,24 @@ static uint64_t not_needed_packed(const struct evidence_device *d)
 
 static enum finding not_fragmented(const struct evidence_device *d, const struct balance *b, struct verdict *out)
 {
-	uint64_t hole = d->pool.largest_hole;
-	const bool hopeless = d->request.bytes > b->free + not_needed_packed(d);
-	char *apart = out_of_reach(d);
-	enum finding f = ruled_out(
-		out, output_format("unused in our pool: %s in all%s%s; with the %s free that is less than %s%s%s",
-				   BYTES(b->unused), evidence_known(hole) ? ", largest hole " : "",
-				   evidence_known(hole) ? BYTES(hole) : "", BYTES(b->free), BYTES(d->request.bytes),
-				   apart ? apart : "", hopeless && !apart ? ": no packing would have helped" : ""));
-	free(apart);
-	return f;
+	struct reasons *why = &out->evidence;
+	SAY(why, unused_in_all, .unused = b->unused);
+	if (evidence_known(d->pool.largest_hole))
+		SAY(why, with_hole, .bytes = d->pool.largest_hole);
+	SAY(why, too_little, .free = b->free, .need = d->request.bytes);
+	if (!say_out_of_reach(d, why) && d->request.bytes > b->free + not_needed_packed(d))
+		SAY(why, no_packing);
+	return FINDING_RULED_OUT;
 }
 
 /* Who keeps segments with holes from going back. */
-static char *pinned_by(const struct evidence_device *d, struct verdict *out)
+static void say_pins(const struct evidence_device *d, struct verdict *out)
 {
+	const struct evidence_pin *most = d->pins.items;
 	for (size_t i = 0; i < d->pins.count && i < VERDICT_SITES; i++)
 		out->sites[i] = d->pins.items[i].site;
-	return d->pins.count ? output_format("; %s pins segments with %s unused by %s of blocks", d->pins.items->site,
-					     BYTES(d->pins.items->pinned), BYTES(d->pins.items->held))
-			     : NULL;
+	if (d->pins.count)
+		SAY(&out->evidence, pins_segments, .site = most->site, .pinned = most->pinned, .bytes = most->held);
 }
 
 /* By which steps need more than the first ones did, where that alone would have been enough; else 0. */
@@ -809,25 +748,22 @@ static enum confidence fragmentation_confidence(const struct evidence_device *d,
 static enum finding fragmented(const struct evidence *e, const struct evidence_device *d, const struct balance *b,
 			       struct verdict *out)
 {
-	const enum confidence confidence = fragmentation_confidence(d, b);
-	char *pins = pinned_by(d, out);
-	char *needs =
-		evidence_known(d->step_first)
-			? output_format(
-				  "; each step needs more than those before (%s at first, %s lately): that will fill them, too",
-				  BYTES(d->step_first), BYTES(d->step_latest))
-			: NULL;
+	struct reasons *evidence = &out->evidence;
 	const uint64_t packed = not_needed_packed(d);
-	out->evidence = output_format(
-		"%s unused in the pool%s and %s free are together enough for %s, but the largest hole is %s; packed without "
-		"holes the pool needs %s less%s%s%s",
-		BYTES(b->unused), b->unused > pool_unused(d) ? " for all sizes and streams" : "", BYTES(b->free),
-		BYTES(d->request.bytes), evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller",
-		BYTES(packed), untold(d), needs ? needs : "", pins ? pins : "");
-	free(pins);
-	free(needs);
-	out->advice = holes_advice(d, b->unused);
-	return holds(out, e, packed, confidence);
+	SAY(evidence, unused_in_pool, .unused = b->unused);
+	if (b->unused > pool_unused(d))
+		SAY(evidence, for_all_sizes);
+	if (evidence_known(d->pool.largest_hole))
+		SAY(evidence, largest_hole, .free = b->free, .need = d->request.bytes, .bytes = d->pool.largest_hole);
+	else
+		SAY(evidence, smaller_holes, .free = b->free, .need = d->request.bytes);
+	SAY(evidence, packed_less, .bytes = packed);
+	say_rest(evidence, d);
+	if (evidence_known(d->step_first))
+		SAY(evidence, steps_will_fill, .first = d->step_first, .latest = d->step_latest);
+	say_pins(d, out);
+	advise_on_holes(d, b->unused, &out->advice);
+	return holds(out, e, packed, fragmentation_confidence(d, b));
 }
 
 enum finding device_fragmentation(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -836,10 +772,7 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 	struct balance b = balance_of(d);
 	if (!d->pool.known)
 		return r->failed && r->caller == CALLER_POOL && !d->pool.driver_pool
-			       ? unknown(out,
-					 output_format(
-						 "blocks of the pool on %s: not recorded, so fragmentation can't be told",
-						 d->name))
+			       ? UNKNOWN(out, pool_not_recorded, .of = d->name)
 			       : FINDING_NONE;
 	if (!r->failed)
 		return fragmented_so_far(e, d, out);
@@ -851,42 +784,23 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 		b.unused = not_needed_packed(d); /* a setting makes it fit with what is for other sizes, too */
 	const struct evidence_copies *begun = begun_copy(d);
 	if (begun)
-		return ruled_out(
-			out,
-			output_format("%s are unused in the pool, but what failed was one more copy, which needed %s",
-				      BYTES(b.unused), BYTES(begun->missing)));
+		return RULED_OUT(out, unused_but_copy, .unused = b.unused, .missing = begun->missing);
 	if (b.unused < (uint64_t)(NOTABLE_HOLES * (double)evidence_or(d->total, 0)))
-		return ruled_out(out, output_format("%s of %s reserved (%s %%) are unused and could serve this request",
-						    BYTES(b.unused), BYTES(d->pool.reserved),
-						    PERCENT(b.unused, d->pool.reserved)));
+		return RULED_OUT(out, unused_little, .unused = b.unused, .reserved = d->pool.reserved,
+				 .percent = percent_of(b.unused, d->pool.reserved));
 	if (rest_lacks(d, &b))
-		return ruled_out(
-			out,
-			output_format(
-				"%s are unused in the pool, but as earlier steps went this one rises by %s from here: it would have "
-				"failed a little later",
-				BYTES(b.unused), BYTES(r->rise)));
+		return RULED_OUT(out, unused_but_rise, .unused = b.unused, .rise = r->rise);
 	const struct evidence_growth *passing = evidence_largest(d->growth.items, d->growth.count, OUTLOOK_NEEDS_MORE);
 	const uint64_t grown = growing_bytes(d) + (passing ? passing->bytes : 0);
 	if (b.unused < more_needed(d) / 2)
-		return ruled_out(
-			out,
-			output_format(
-				"%s are unused in the pool, but each step needs more than those before (%s at first, %s lately)",
-				BYTES(b.unused), BYTES(d->step_first), BYTES(d->step_latest)));
+		return RULED_OUT(out, unused_but_steps, .unused = b.unused, .first = d->step_first,
+				 .latest = d->step_latest);
 	if (would_do(d, grown) && b.unused < grown / 2)
-		return ruled_out(
-			out, output_format("%s are unused in the pool: what grew (%s) would have filled them soon, too",
-					   BYTES(b.unused), BYTES(grown)));
+		return RULED_OUT(out, unused_but_growth, .unused = b.unused, .bytes = grown);
 	if (would_do(d, copied_bytes(d)) && b.unused < copied_bytes(d) / 2)
-		return ruled_out(out, output_format("%s are unused in the pool: little beside the copies (%s)",
-						    BYTES(b.unused), BYTES(copied_bytes(d))));
+		return RULED_OUT(out, unused_but_copies, .unused = b.unused, .bytes = copied_bytes(d));
 	if (evidence_known(d->pool.largest_hole) && d->pool.largest_hole >= r->bytes && !best_setting(d))
-		return ruled_out(
-			out,
-			output_format(
-				"a hole of %s is large enough, but in a segment for blocks of other sizes, or of another stream",
-				BYTES(d->pool.largest_hole)));
+		return RULED_OUT(out, hole_for_others, .bytes = d->pool.largest_hole);
 	return fragmented(e, d, &b, out);
 }
 
@@ -898,15 +812,6 @@ static uint64_t neighbours_unused(const struct evidence_device *d)
 	LIST_EACH (struct evidence_neighbour, n, d->neighbours)
 		sum += n->traced ? evidence_or(n->pool_unused, 0) : 0;
 	return sum;
-}
-
-static char *graphs_advice(const struct evidence_graphs *g)
-{
-	if (g->pools > 1 && 2 * g->pools > g->captures) /* where they share one it may look like several */
-		return output_format(
-			"let the graphs share one pool (pool=torch.cuda.graph_pool_handle()), capture the largest batch first, and fewer sizes");
-	return output_format(
-		"capture the largest batch first and fewer sizes, and drop graphs that are not replayed: their pool goes with the last");
 }
 
 /* It would have fitted, also if the holes that it could use are of no use. */
@@ -925,25 +830,25 @@ static enum finding kept_by_graphs(const struct evidence *e, const struct eviden
 	const struct evidence_graphs *g = &d->pool.graphs;
 	const struct evidence_replay *r = &d->pool.replay;
 	if (by_itself(d, g->common_idle)) {
-		out->evidence = output_format(
-			"asked in a capture, in which PyTorch returns no cache: the common pool keeps %s in whole free segments",
-			BYTES(g->common_idle));
-		out->advice =
-			r->known && r->emptied_known && !r->emptied_fits
-				? output_format(
-					  "capture before the pool has grown (an empty_cache() before it is not enough: replayed)")
-				: output_format(
-					  "return the cache right before the capture (torch.cuda.empty_cache()%s), or capture before the "
-					  "pool has grown",
-					  r->known && r->emptied_fits ? ": replayed, the request fits" : "");
+		SAY(&out->evidence, asked_in_capture, .bytes = g->common_idle);
+		if (r->known && r->emptied_fits)
+			SAY(&out->advice, empty_before_fits);
+		else if (r->known && r->emptied_known)
+			SAY(&out->advice, capture_early);
+		else
+			SAY(&out->advice, empty_before_capture);
 		return holds(out, e, g->common_idle, CONFIDENCE_one_open);
 	}
 	if (!by_itself(d, g->unused))
 		return FINDING_NONE;
-	out->evidence =
-		output_format("private pools of %u CUDA graph%s keep %s that nothing uses and this request can't",
-			      g->captures, g->captures == 1 ? "" : "s", BYTES(g->unused));
-	out->advice = graphs_advice(g);
+	if (g->captures == 1)
+		SAY(&out->evidence, graph_keeps, .bytes = g->unused);
+	else
+		SAY(&out->evidence, graphs_keep, .count = g->captures, .bytes = g->unused);
+	if (g->pools > 1 && 2 * g->pools > g->captures) /* where they share one it may look like several */
+		SAY(&out->advice, share_graph_pool);
+	else
+		SAY(&out->advice, fewer_graphs);
 	return holds(out, e, g->unused, CONFIDENCE_one_open);
 }
 
@@ -952,20 +857,13 @@ static enum finding kept_beside(const struct evidence *e, const struct evidence_
 				struct verdict *out)
 {
 	const struct evidence_replay *r = &d->pool.replay;
-	const char *who = d->request.caller_name ? d->request.caller_name : "the program";
+	SAY(&out->evidence, asked_beside, .name = d->request.caller_name, .unused = unused);
 	if (r->known && !would_do(d, r->cached))
-		return ruled_out(
-			out,
-			output_format(
-				"%s asked beside the pool, which keeps %s that nothing uses; empty_cache() would have given back %s of it "
-				"(replayed), too little",
-				who, BYTES(unused), BYTES(r->cached)));
-	out->evidence = output_format("%s asked beside the pool, which keeps %s that nothing uses", who, BYTES(unused));
-	char *replayed = r->known ? output_format(": replayed, that gives %s", BYTES(r->cached)) : NULL;
-	out->advice = output_format(
-		"give the pool's cache back before (torch.cuda.empty_cache()%s), or cap it so that %s stay free",
-		replayed ? replayed : "", BYTES(balance_of(d).need));
-	free(replayed);
+		return RULED_OUT(out, cache_too_little, .bytes = r->cached);
+	SAY(&out->advice, empty_cache);
+	if (r->known)
+		SAY(&out->advice, replayed_gives, .bytes = r->cached);
+	SAY(&out->advice, or_cap_pool, .need = balance_of(d).need);
 	return holds(out, e, unused, CONFIDENCE_counted);
 }
 
@@ -977,9 +875,8 @@ enum finding device_retained(const struct evidence *e, const struct evidence_dev
 	if (d->request.caller != CALLER_POOL && d->pool.known && would_do(d, unused))
 		return kept_beside(e, d, unused, out);
 	if (would_do(d, theirs)) {
-		out->evidence = output_format("the pools of neighbours keep %s that they do not use", BYTES(theirs));
-		out->advice =
-			output_format("let the neighbours give their cache back (empty_cache()) or cap their pools");
+		SAY(&out->evidence, neighbours_keep, .bytes = theirs);
+		SAY(&out->advice, neighbours_empty);
 		return holds(out, e, theirs, CONFIDENCE_one_open);
 	}
 	return kept_by_graphs(e, d, out);
@@ -1014,64 +911,62 @@ enum finding device_outside_pool(const struct evidence *e, const struct evidence
 	const struct evidence_part *most;
 	const uint64_t all = avoidable(d, &most), grown = grown_outside(d), bytes = less(all, grown);
 	if (d->request.failed && would_do(d, d->unmapped)) {
-		out->evidence =
-			output_format("%s of physical memory were made and are mapped nowhere; without them it fits",
-				      BYTES(d->unmapped));
-		out->advice = output_format("map what cuMemCreate made, or release it (cuMemRelease)");
+		SAY(&out->evidence, mapped_nowhere, .bytes = d->unmapped);
+		SAY(&out->advice, map_or_release);
 		return holds(out, e, d->unmapped, CONFIDENCE_counted);
 	}
 	if (!d->request.failed || !d->pool.known)
 		return FINDING_NONE;
 	if (!evidence_known(d->own_other))
-		return unknown(out, output_format("memory of ours outside the pool on %s: not known", d->name));
-	if (grown && would_do(d, all) && !would_do(d, bytes))
-		return ruled_out(out, output_format("%s of ours are outside the pool, of which %s grew there: a leak",
-						    BYTES(d->own_other), BYTES(grown)));
+		return UNKNOWN(out, outside_unknown, .of = d->name);
+	if (grown && would_do(d, all) && !would_do(d, bytes)) {
+		SAY(&out->evidence, outside, .bytes = d->own_other);
+		return RULED_OUT(out, outside_grew, .bytes = grown);
+	}
 	if (!most || bytes < 2 * notable(d) || !would_do(d, bytes))
-		return ruled_out(out, output_format("%s of ours are outside the pool", BYTES(d->own_other)));
-	out->evidence = output_format("%s of ours lie outside the pool (%s %s); without them it fits", BYTES(bytes),
-				      most->name ? most->name : "?", BYTES(most->bytes));
-	out->advice = output_format("reduce what %s takes", most->name ? most->name : "it");
+		return RULED_OUT(out, outside, .bytes = d->own_other);
+	SAY(&out->evidence, lies_outside, .bytes = bytes, .name = most->name, .each = most->bytes);
+	SAY(&out->advice, reduce_part, .name = most->name);
 	return holds(out, e, bytes, CONFIDENCE_one_open);
 }
 
 /* ---- capacity ------------------------------------------------------------------------------------------ */
 
 /* Some other rule says that it would have fitted. */
-static const char *other_cause(const struct evidence *e, const struct evidence_device *d)
+static bool has_other_cause(const struct evidence *e, const struct evidence_device *d, struct reasons *why)
 {
 	static const struct {
 		verdict_rule *rule;
-		const char *why;
+		enum reason_kind why;
 	} others[] = {
-		{ device_limit, "the device had room: a cap was met" },
-		{ device_leak, "without what grew the request fits" },
-		{ device_copies, "without the copies the request fits" },
-		{ device_other_process, "without the neighbours the request fits" },
-		{ own_phase_peak, "the other phases fit" },
-		{ device_fragmentation, "enough is free, though in pieces" },
-		{ device_retained, "without what pools keep unused it fits" },
-		{ device_outside_pool, "without what is outside the pool it fits" },
+		{ device_limit, REASON_cap_was_met },
+		{ device_leak, REASON_fits_without_growth },
+		{ device_copies, REASON_fits_without_copies },
+		{ device_other_process, REASON_fits_without_neighbours },
+		{ own_phase_peak, REASON_other_phases_fit },
+		{ device_fragmentation, REASON_enough_in_pieces },
+		{ device_retained, REASON_fits_without_unused },
+		{ device_outside_pool, REASON_fits_without_outside },
 	};
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
 		struct verdict v = { 0 };
 		enum finding f = others[i].rule(e, d, &v);
-		free(v.evidence);
-		free(v.advice);
-		if (f == FINDING_HOLDS && verdict_certainty(v.confidence) > CERTAINTY_LOW)
-			return others[i].why;
+		reasons_fini(&v.evidence);
+		reasons_fini(&v.advice);
+		if (f == FINDING_HOLDS && verdict_certainty(v.confidence) > CERTAINTY_LOW) {
+			reasons_add(why, others[i].why, NULL);
+			return true;
+		}
 	}
-	return NULL;
+	return false;
 }
 
 /* Another device of the process's that had room for it all the time. */
-static char *elsewhere(const struct evidence_device *d, uint64_t missing)
+static void say_elsewhere(const struct evidence_device *d, uint64_t missing, struct reasons *advice)
 {
 	const uint64_t free = d->roomiest.free;
-	return d->roomiest.name && free >= missing && (double)free >= NOTABLE * (double)d->roomiest.total
-		       ? output_format("put a part of it on %s, which had %s free at its fullest, or ",
-				       d->roomiest.name, BYTES(free))
-		       : NULL;
+	if (d->roomiest.name && free >= missing && (double)free >= NOTABLE * (double)d->roomiest.total)
+		SAY(advice, part_elsewhere, .other = d->roomiest.name, .free = free);
 }
 
 enum finding device_capacity(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -1080,33 +975,28 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 	if (!d->request.failed)
 		return FINDING_NONE;
 	if (!evidence_known(d->free))
-		return unknown(out, output_format("what was free on %s when it failed", d->name));
+		return UNKNOWN(out, free_unknown, .of = d->name);
 	if (!evidence_known(d->total))
-		return unknown(out, output_format("how large %s is", d->name));
-	const char *cause = other_cause(e, d);
-	if (cause)
-		return ruled_out(out, output_format("%s", cause));
+		return UNKNOWN(out, size_unknown, .of = d->name);
+	if (has_other_cause(e, d, &out->evidence))
+		return FINDING_RULED_OUT;
 	if (b.most_short == 0)
-		return unknown(out, output_format("%s failed on %s although %s were free", BYTES(b.need), d->name,
-						  BYTES(b.free)));
+		return UNKNOWN(out, failed_with_room, .need = b.need, .of = d->name, .free = b.free);
 	uint64_t lacks = rest_lacks(d, &b), missing = b.most_short > lacks ? b.most_short : lacks;
-	if (b.least_short == 0 && lacks)
-		out->evidence = output_format(
-			"asked %s, free %s and unused in the pool %s, but as earlier steps went this one rises by %s from here: "
-			"short by %s",
-			BYTES(d->request.bytes), BYTES(b.free), BYTES(b.unused), BYTES(d->request.rise), BYTES(lacks));
-	else if (b.least_short > 0 && b.most_short - b.least_short > b.most_short / 50)
-		out->evidence = output_format("asked %s, free %s, unused in the pool %s: short by %s to %s%s",
-					      BYTES(d->request.bytes), BYTES(b.free), BYTES(b.unused),
-					      BYTES(b.least_short), BYTES(b.most_short), untold(d));
-	else
-		out->evidence =
-			output_format("asked %s, free %s: short by %s with %s unused in the pool%s", BYTES(b.need),
-				      BYTES(b.free), BYTES(b.most_short), BYTES(b.unused), untold(d));
-	char *advice = capacity_advice(d, missing), *room = elsewhere(d, missing);
-	out->advice = output_format("%s%s", room ? room : "", advice ? advice : "");
-	free(advice);
-	free(room);
+	if (b.least_short == 0 && lacks) {
+		SAY(&out->evidence, short_as_steps_rise, .need = d->request.bytes, .free = b.free, .unused = b.unused,
+		    .rise = d->request.rise, .missing = lacks);
+	} else {
+		if (b.least_short > 0 && b.most_short - b.least_short > b.most_short / 50)
+			SAY(&out->evidence, short_by_range, .need = d->request.bytes, .free = b.free,
+			    .unused = b.unused, .least = b.least_short, .missing = b.most_short);
+		else
+			SAY(&out->evidence, short_by, .need = b.need, .free = b.free, .missing = b.most_short,
+			    .unused = b.unused);
+		say_rest(&out->evidence, d);
+	}
+	say_elsewhere(d, missing, &out->advice);
+	capacity_advise(d, missing, &out->advice);
 	const bool maybe_holes =
 		b.least_short == 0 && d->pool.known && (!evidence_known(d->request.rise) || more_needed(d));
 	return holds(out, e, missing,

@@ -2,7 +2,6 @@
 #include "analyzer/diagnosis/growth/growth_matters.h"
 #include "analyzer/diagnosis/verdict_rules_internal.h"
 #include "analyzer/timeline/outlook.h"
-#include "analyzer/util/output.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,14 +41,12 @@ static bool ended_badly(const struct evidence_host *h)
 }
 
 /* Copies that nobody asked for are the part that can be had back. */
-static char *relief(const struct evidence_host *h, const char *otherwise)
+static void say_relief(const struct evidence_host *h, enum reason_kind otherwise, struct reasons *advice)
 {
-	if (!part_of(evidence_or(h->copied, 0), NOTABLE, bound(h)))
-		return output_format("%s", otherwise);
-	return output_format(
-		"forked workers copied %s of what they inherited by touching it, as Python's reference counts do: hold data in arrays "
-		"(numpy, Arrow) or shared memory, or have fewer workers",
-		BYTES(h->copied));
+	if (part_of(evidence_or(h->copied, 0), NOTABLE, bound(h)))
+		SAY(advice, fork_copied, .bytes = h->copied);
+	else
+		reasons_add(advice, otherwise, NULL);
 }
 
 /* ---- limit --------------------------------------------------------------------------------------------- */
@@ -65,13 +62,11 @@ static enum finding cut_off(const struct evidence *e, struct verdict *out)
 {
 	const struct evidence_host *h = &e->host;
 	bool seen = part_of(h->anon, TIGHT, h->limit);
-	char *more = seen ? NULL : output_format(", heaps got %s more", BYTES(h->got_since));
-	out->evidence = output_format(
-		"the cgroup may use %s of the machine's %s; %s of it were in use%s, then all ended at once without a word, the "
-		"recorder, too",
-		BYTES(h->limit), BYTES(h->memory), BYTES(h->anon), more ? more : "");
-	out->advice = relief(h, "raise the limit of the container or job, or need less (memtrace peak)");
-	free(more);
+	SAY(&out->evidence, cgroup_used, .limit = h->limit, .memory = h->memory, .used = h->anon);
+	if (!seen)
+		SAY(&out->evidence, heaps_got, .bytes = h->got_since);
+	SAY(&out->evidence, all_ended);
+	say_relief(h, REASON_raise_cgroup, &out->advice);
 	return holds(out, e, seen ? h->anon : h->limit, seen ? CONFIDENCE_either : CONFIDENCE_remains);
 }
 
@@ -84,46 +79,37 @@ static bool meets(uint64_t limit, uint64_t used, uint64_t bytes)
 
 static enum finding refused(const struct evidence *e, const struct evidence_refusal *r, struct verdict *out)
 {
-	static const char *const form = "%u %s was refused %s when it had %s of %s of %s that it may have (%s)";
 	const struct evidence_host *h = &e->host;
 	if (meets(r->address_limit, r->address_used, r->bytes)) {
-		out->evidence = output_format(form, r->pid, r->name, BYTES(r->bytes), BYTES(r->address_used),
-					      "address space", BYTES(r->address_limit), "ulimit -v");
-		out->advice = output_format(
-			"raise the limit of address space (ulimit -v, RLIMIT_AS), or need less (memtrace peak)");
+		SAY(&out->evidence, met_ulimit_v, .pid = r->pid, .name = r->name, .bytes = r->bytes,
+		    .used = r->address_used, .limit = r->address_limit);
+		SAY(&out->advice, raise_ulimit_v);
 		return holds(out, e, r->address_limit, CONFIDENCE_shown);
 	}
 	if (meets(r->data_limit, r->data_used, r->bytes)) {
-		out->evidence = output_format(form, r->pid, r->name, BYTES(r->bytes), BYTES(r->data_used),
-					      "private memory", BYTES(r->data_limit), "ulimit -d");
-		out->advice = output_format(
-			"raise the limit of private memory (ulimit -d, RLIMIT_DATA), or need less (memtrace peak)");
+		SAY(&out->evidence, met_ulimit_d, .pid = r->pid, .name = r->name, .bytes = r->bytes,
+		    .used = r->data_used, .limit = r->data_limit);
+		SAY(&out->advice, raise_ulimit_d);
 		return holds(out, e, r->data_limit, CONFIDENCE_shown);
 	}
 	if (evidence_known(h->memory) && r->bytes > h->memory) {
-		out->evidence = output_format("one request of %u %s for %s is more than the machine's %s", r->pid,
-					      r->name, BYTES(r->bytes), BYTES(h->memory));
-		out->advice = output_format("find out where %s gets that size from", r->site ? r->site : "the request");
+		SAY(&out->evidence, more_than_machine, .pid = r->pid, .name = r->name, .bytes = r->bytes,
+		    .memory = h->memory);
+		SAY(&out->advice, find_size, .site = r->site);
 		return holds(out, e, r->bytes, CONFIDENCE_counted);
 	}
-	out->evidence = output_format("which limit refused %s to %u %s (%s): it is neither ulimit -v nor -d",
-				      BYTES(r->bytes), r->pid, r->name, r->ended);
-	return FINDING_UNKNOWN;
+	return UNKNOWN(out, which_limit, .bytes = r->bytes, .pid = r->pid, .name = r->name, .ended = r->ended);
 }
 
 static enum finding of_runtime(const struct evidence *e, const struct evidence_runtime *t, struct verdict *out)
 {
-	if (t->option && part_of(t->bytes, TIGHT, t->limit)) {
-		out->evidence = output_format(
-			"%u %s ended with %s when its runtime had mapped %s in all; its heap may have %s (%s)", t->pid,
-			t->name, t->ended, BYTES(t->bytes), BYTES(t->limit), t->option);
-		out->advice = output_format("raise %s, or keep less: the runtime's own heap dump says what", t->option);
-		return holds(out, e, t->limit, CONFIDENCE_unsaid);
-	}
-	out->evidence = output_format(
-		"whether the runtime of %u %s (%s), which manages %s by itself, refused memory: what it printed says so",
-		t->pid, t->name, t->ended, BYTES(t->bytes));
-	return FINDING_UNKNOWN;
+	if (!t->option || !part_of(t->bytes, TIGHT, t->limit))
+		return UNKNOWN(out, runtime_refused, .pid = t->pid, .name = t->name, .ended = t->ended,
+			       .bytes = t->bytes);
+	SAY(&out->evidence, runtime_full, .pid = t->pid, .name = t->name, .ended = t->ended, .bytes = t->bytes,
+	    .limit = t->limit, .setting = t->option);
+	SAY(&out->advice, raise_runtime, .setting = t->option);
+	return holds(out, e, t->limit, CONFIDENCE_unsaid);
 }
 
 enum finding host_limit(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -138,21 +124,16 @@ enum finding host_limit(const struct evidence *e, const struct evidence_device *
 		return FINDING_NONE;
 	if (!h->oom_kills)
 		return h->cut_off ? cut_off(e, out) : FINDING_NONE;
-	if (!evidence_known(h->anon)) {
-		out->evidence = output_format("what processes had of the cgroup's %s when something was killed",
-					      BYTES(h->limit));
-		return FINDING_UNKNOWN;
-	}
+	if (!evidence_known(h->anon))
+		return UNKNOWN(out, cgroup_not_sampled, .limit = h->limit);
 	bool seen = part_of(h->anon + evidence_or(h->shm_used, 0), 0.8, h->limit);
 	if (!seen && !struck_at_limit(h))
-		return ruled_out(out,
-				 output_format("%s of the cgroup's %s were used by processes when something was killed",
-					       BYTES(h->anon), BYTES(h->limit)));
-	out->evidence = output_format(
-		"the cgroup may use %s of the machine's %s; %s of it were in use%s and the kernel killed %u",
-		BYTES(h->limit), BYTES(h->memory), BYTES(h->anon), seen ? "" : ", then it was hit at once",
-		h->oom_kills);
-	out->advice = relief(h, "raise the limit of the container or job, or need less (memtrace peak)");
+		return RULED_OUT(out, cgroup_not_full, .used = h->anon, .limit = h->limit);
+	SAY(&out->evidence, cgroup_used, .limit = h->limit, .memory = h->memory, .used = h->anon);
+	if (!seen)
+		SAY(&out->evidence, hit_at_once);
+	SAY(&out->evidence, kernel_killed, .count = h->oom_kills);
+	say_relief(h, REASON_raise_cgroup, &out->advice);
 	return holds(out, e, seen ? h->anon : h->limit, h->killed ? CONFIDENCE_shown : CONFIDENCE_unsaid);
 }
 
@@ -185,92 +166,68 @@ static bool matters(const struct evidence *e, const struct evidence_growth *g)
 			      (g->fails_step > 0 || g->fails_ns > 0) && g->fails_in <= GROWTH_HORIZON);
 }
 
-static char *why_no_leak(const struct evidence_growth *g)
-{
-	char *why = outlook_why_no_leak(g->outlook),
-	     *text = output_format("what grew (%s, %s) did so %s", g->site ? g->site : "?", BYTES(g->bytes),
-				   why ? why : "");
-	free(why);
-	return text;
-}
-
-static char *why_not_growing(const struct evidence *e)
+static enum finding not_growing(const struct evidence *e, struct verdict *out)
 {
 	const struct evidence_host *h = &e->host;
 	/* then what goes on growing is stated as a fact, and the copies are the reason why it is no leak */
 	const bool copied = evidence_or(h->copied, 0) > LEAST_KEPT;
 	LIST_EACH (struct evidence_growth, g, h->growth)
 		if (evidence_is_leak(g) && kept_with(e, g))
-			return output_format("what grows on the heap (%s) belongs to what %s keeps on %s",
-					     BYTES(g->bytes), g->site, kept_with(e, g)->name);
+			return RULED_OUT(out, kept_with_device, .bytes = g->bytes, .site = g->site,
+					 .of = kept_with(e, g)->name);
 	LIST_EACH (struct evidence_growth, g, h->growth)
 		if (g->file_backed)
-			return output_format("what grew (%s, %s) are pages of files, which the kernel can drop",
-					     g->site ? g->site : "?", BYTES(g->bytes));
+			return RULED_OUT(out, grew_in_files, .site = g->site, .bytes = g->bytes);
 	LIST_EACH (struct evidence_growth, g, h->growth)
 		if (g->is_copy)
-			return output_format("what grew (%s, %s) is one of the copies", g->site ? g->site : "?",
-					     BYTES(g->bytes));
+			return RULED_OUT(out, grew_as_copy, .site = g->site, .bytes = g->bytes);
 	LIST_EACH (struct evidence_growth, g, h->growth)
 		if (g->outlook != OUTLOOK_LEAKS && !(copied && outlook_goes_on(g->outlook)) && g->bytes &&
 		    matters(e, g))
-			return why_no_leak(g);
+			return RULED_OUT(out, grew_so, .site = g->site, .bytes = g->bytes, .how = g->outlook);
 	LIST_EACH (struct evidence_growth, g, h->growth)
 		if (evidence_is_leak(g))
-			return output_format("what grows (%s, %s) is little and far from the limit",
-					     g->site ? g->site : "?", BYTES(g->bytes));
+			return RULED_OUT(out, grows_little, .site = g->site, .bytes = g->bytes);
 	LIST_EACH (struct evidence_growth, g, h->growth)
 		if (g->fit.certainty == CERTAINTY_LOW && outlook_goes_on(g->outlook))
-			return output_format(
-				"what grows (%s, %s) is too uncertain: lost events may have made most of it",
-				g->site ? g->site : "?", BYTES(g->bytes));
-	if (copied)
-		return output_format(
-			"workers copied %s of their parent's pages by touching them; they allocated nothing",
-			BYTES(h->copied));
-	return output_format("nothing that one line makes goes on growing");
-}
-
-static const char *memory_of(const struct evidence_growth *g)
-{
-	return g->of ? g->of : "the heap";
+			return RULED_OUT(out, grows_uncertain, .site = g->site, .bytes = g->bytes);
+	return copied ? RULED_OUT(out, workers_copied, .bytes = h->copied) : RULED_OUT(out, nothing_grows);
 }
 
 /* `others`: in bytes, what grows besides at another pace. */
 static void describe_leak(struct verdict *out, const struct evidence_growth *most, uint64_t others)
 {
-	char *list = most->per_step > 0 ? output_format("%s more each step", BYTES((uint64_t)most->per_step))
-					: output_format("%s more each second",
-							BYTES((uint64_t)(most->per_second > 0 ? most->per_second : 0)));
-	char *whose = most->processes > 1 ? output_format(" of each of %u processes", most->processes)
-		      : most->pid         ? output_format(" of %u", most->pid)
-					  : NULL;
-	const char *site = most->site ? most->site : "one site", *second = growth_second(most);
-	const bool python = strstr(site, ".py:") != NULL;
-	char *makers = growth_makers(most);
-	char *more = others ? output_format("; others grow too (%s)", BYTES(others)) : NULL;
-	out->evidence = output_format("more of %s%s stays, made by %s: %s, %s, %s%s", memory_of(most),
-				      whose ? whose : "", makers ? makers : "", BYTES(most->bytes), list ? list : "",
-				      growth_name(most->fit.kind), more ? more : "");
-	out->advice =
-		most->extension
-			? output_format(
-				  "free what %s makes when it is done with, or find what holds it; memtrace leaks shows the stacks",
-				  most->extension)
-		: most->sites > 1
-			? output_format(
-				  "find what holds the blocks of %s, and those of %s%s: one thing (%s), or one for each line; memtrace leaks "
-				  "shows the stacks",
-				  site, second ? second : "what grows with it",
-				  most->sites > 2 && second ? " and the rest" : "",
-				  python ? "a list, a loss kept with its graph" : "a table, a cache")
-			: output_format(
-				  "find what holds the blocks of %s (a list, a %s, a cache); memtrace leaks shows the stacks",
-				  site, python ? "dict" : "table");
-	free(makers);
-	free(more);
-	free(whose);
-	free(list);
+	struct reasons *evidence = &out->evidence, *advice = &out->advice;
+	const char *second = growth_second(most);
+	const bool python = most->site && strstr(most->site, ".py:");
+	SAY(evidence, stays, .of = most->of);
+	if (most->processes > 1)
+		SAY(evidence, of_each, .count = most->processes);
+	else if (most->pid)
+		SAY(evidence, of_process, .pid = most->pid);
+	say_makers(evidence, most);
+	SAY(evidence, grew, .bytes = most->bytes);
+	say_pace(evidence, most, true);
+	SAY(evidence, of_shape, .shape = most->fit.kind);
+	if (others)
+		SAY(evidence, others_grow_by, .bytes = others);
+
+	if (most->extension) {
+		SAY(advice, free_extension, .extension = most->extension);
+	} else if (most->sites > 1) {
+		SAY(advice, find_holder, .site = most->site);
+		if (second)
+			SAY(advice, and_those_of, .second = second);
+		else
+			SAY(advice, what_grows_too);
+		if (most->sites > 2 && second)
+			SAY(advice, and_the_rest);
+		reasons_add(advice, python ? REASON_one_thing_python : REASON_one_thing, NULL);
+	} else {
+		SAY(advice, find_holder, .site = most->site);
+		reasons_add(advice, python ? REASON_may_be_dict : REASON_may_be_table, NULL);
+	}
+	SAY(advice, leaks_shows);
 }
 
 /* Too short to tell how its heap grew, which is large enough to ask. */
@@ -286,8 +243,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	uint64_t grown = 0;
 	(void)d;
 	if (is_too_short(h))
-		return ruled_out(out,
-				 output_format("only %.2g s were recorded: too short to tell growth", h->lasted_s));
+		return RULED_OUT(out, host_too_short, .lasted = h->lasted_s);
 	if (!h->growth_known)
 		return FINDING_NONE;
 	LIST_EACH (struct evidence_growth, g, h->growth) {
@@ -299,18 +255,12 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 		most = !most || g->bytes > most->bytes ? g : most;
 	}
 	const struct evidence_growth *open = most ? NULL : evidence_unproven(h->growth.items, h->growth.count);
-	if (open) {
-		out->evidence = output_format(
-			"whether %s leaks: more of what %s makes seems to stay, %s, but frees may be among the lost events",
-			memory_of(open), open->site ? open->site : "one site", BYTES(open->unproven));
-		return FINDING_UNKNOWN;
-	}
-	if (!most && h->doubt && part_of(h->doubt, NOTABLE, evidence_or(h->live_peak, 0))) {
-		out->evidence = output_format("whether anything on the host leaks: too many events were lost");
-		return FINDING_UNKNOWN;
-	}
+	if (open)
+		return UNKNOWN(out, leak_unproven, .of = open->of, .site = open->site, .bytes = open->unproven);
+	if (!most && h->doubt && part_of(h->doubt, NOTABLE, evidence_or(h->live_peak, 0)))
+		return UNKNOWN(out, too_many_lost);
 	if (!most)
-		return ruled_out(out, why_not_growing(e));
+		return not_growing(e, out);
 	describe_leak(out, most, grown - most->bytes);
 	return holds_as(out, most, grown);
 }
@@ -324,13 +274,11 @@ enum finding host_processes(const struct evidence *e, const struct evidence_devi
 	(void)d;
 	if (!p->count)
 		return FINDING_NONE;
-	out->evidence = output_format(
-		"%u processes (%s) that %u started%s%s in %u batches pile up: none of them ends; they have %s of their own, %s each",
-		p->count, p->name, p->pid, p->site ? " at " : "", p->site ? p->site : "", p->batches, BYTES(p->bytes),
-		BYTES(p->bytes / p->count));
-	out->advice = output_format(
-		"end them (close a pool and join it, or leave its with block) before %s starts more, or start them once",
-		p->site ? p->site : "the program");
+	SAY(&out->evidence, processes_started, .count = p->count, .name = p->name, .pid = p->pid);
+	if (p->site)
+		SAY(&out->evidence, at_site, .site = p->site);
+	SAY(&out->evidence, pile_up, .count = p->batches, .bytes = p->bytes, .each = p->bytes / p->count);
+	SAY(&out->advice, end_processes, .site = p->site);
 	out->sites[0] = p->site;
 	return holds(out, e, p->bytes, p->batches >= SURE_BATCHES ? CONFIDENCE_one_open : CONFIDENCE_few);
 }
@@ -374,25 +322,20 @@ enum finding host_copies(const struct evidence *e, const struct evidence_device 
 	if (!h->copies_known || !tight)
 		return FINDING_NONE;
 	if (!extra || !(part_of(extra, NOTABLE, bound(h)) || (h->failed_bytes && extra >= h->failed_bytes)))
-		return ruled_out(out, output_format("no large set of blocks is there twice"));
-	out->evidence = copies_evidence(h->copies.items, out);
+		return RULED_OUT(out, nothing_twice);
+	copies_describe(h->copies.items, out);
 	return holds(out, e, extra, h->copies.items->blocks >= MANY_COPIED ? CONFIDENCE_counted : CONFIDENCE_either);
 }
 
 /* ---- retained ------------------------------------------------------------------------------------------ */
 
 /* The ledger's moment has another figure where what was kept was used again, or given back, since. */
-static char *not_kept(const struct evidence_host *h)
+static enum finding not_kept(const struct evidence_host *h, struct verdict *out)
 {
-	char *then = h->kept_then > h->kept + LEAST_KEPT / 8
-			     ? output_format("; at %s it was %s, which was used again or given back since",
-					     DURATION(h->kept_then_ns), BYTES(h->kept_then))
-			     : NULL;
-	char *text = output_format(
-		"allocators keep %s of what was freed when processes were looked at last; %s are resident and private%s",
-		BYTES(h->kept), BYTES(h->rss_anon), then ? then : "");
-	free(then);
-	return text;
+	SAY(&out->evidence, heap_kept, .bytes = h->kept, .memory = h->rss_anon);
+	if (h->kept_then > h->kept + LEAST_KEPT / 8)
+		SAY(&out->evidence, used_again, .at = h->kept_then_ns, .bytes = h->kept_then);
+	return FINDING_RULED_OUT;
 }
 
 static bool keeps_of_machine(const struct evidence_host *h)
@@ -407,31 +350,29 @@ bool verdicts_keeps_much(const struct evidence_host *h)
 }
 
 /* What a replay of the heap says of each setting that helps: they are the first ones. */
-static char *replayed_settings(const struct evidence_host *h)
+static void say_replayed(const struct evidence_heap *heap, struct reasons *advice)
 {
-	char *text = NULL;
-	for (size_t i = 0; i < h->heap.count && h->heap.settings[i].helps; i++) {
-		const struct evidence_heap_setting *s = &h->heap.settings[i];
-		char *before = text;
-		text = output_format("%s%s%s: replayed, %s less at the end, %.2f times the time in malloc",
-				     before ? before : "", before ? "; " : "", s->name, BYTES(s->less), s->time);
-		free(before);
+	for (size_t i = 0; i < heap->count && heap->settings[i].helps; i++) {
+		const struct evidence_heap_setting *s = &heap->settings[i];
+		if (i)
+			SAY(advice, next_setting);
+		SAY(advice, malloc_setting, .setting = s->name, .bytes = s->less, .times = s->time);
 	}
-	return text ? text
-		    : output_format(
-			      "no setting of malloc helps (%zu replayed): blocks that stay lie between those that "
-			      "went (memtrace frag --device host)",
-			      h->heap.count);
+	if (!heap->settings[0].helps)
+		SAY(advice, no_malloc_setting, .count = heap->count);
 }
 
-static char *retained_advice(const struct evidence_host *h)
+static void advise_on_kept(const struct evidence_host *h, struct reasons *advice)
 {
-	static const char usual[] = "malloc_trim(0) after the spike, MALLOC_ARENA_MAX=2 or another allocator";
-	if (h->heap.count)
-		return replayed_settings(h);
-	return h->keeper ? output_format("%s: memtrace whatif --host all --process %u replays what each brings", usual,
-					 h->keeper)
-			 : output_format("%s (memtrace frag --device host)", usual);
+	if (h->heap.count) {
+		say_replayed(&h->heap, advice);
+		return;
+	}
+	SAY(advice, trim);
+	if (h->keeper)
+		SAY(advice, replay_heap, .pid = h->keeper);
+	else
+		SAY(advice, see_frag);
 }
 
 enum finding host_retained(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -441,12 +382,11 @@ enum finding host_retained(const struct evidence *e, const struct evidence_devic
 	if (!h->sampled || !evidence_known(h->kept) || !evidence_known(h->rss_anon))
 		return FINDING_NONE;
 	if (!verdicts_keeps_much(h))
-		return ruled_out(out, not_kept(h));
+		return not_kept(h, out);
 	if (h->live_peak != EVIDENCE_UNKNOWN && part_of(evidence_or(h->live, 0), 0.9, h->live_peak))
 		return FINDING_NONE; /* never fell: nothing was freed that could be kept */
-	out->evidence = output_format("%s are resident, %s are live: allocators keep %s that the program has freed",
-				      BYTES(h->rss_anon), BYTES(evidence_or(h->live, 0)), BYTES(h->kept));
-	out->advice = retained_advice(h);
+	SAY(&out->evidence, heap_keeps, .memory = h->rss_anon, .used = evidence_or(h->live, 0), .bytes = h->kept);
+	advise_on_kept(h, &out->advice);
 	return holds(out, e, h->kept, keeps_of_machine(h) ? CONFIDENCE_observed : CONFIDENCE_unsaid);
 }
 
@@ -458,12 +398,8 @@ enum finding host_files_left(const struct evidence *e, const struct evidence_dev
 	(void)d;
 	if (!evidence_known(h->shm_left) || h->shm_left < LEAST_LEFT)
 		return FINDING_NONE;
-	out->evidence = output_format(
-		"/dev/shm has %s more than when the run began, and all its processes have ended: files in it are memory until somebody "
-		"removes them",
-		BYTES(h->shm_left));
-	out->advice =
-		output_format("ls -l /dev/shm, and rm what nobody uses; unlink such files as soon as they are open");
+	SAY(&out->evidence, files_left, .bytes = h->shm_left);
+	SAY(&out->advice, remove_files);
 	return holds(out, e, h->shm_left, CONFIDENCE_unsaid);
 }
 
@@ -474,21 +410,16 @@ static uint64_t swapped(const struct evidence_host *h)
 	return evidence_known(h->swap_peak) ? less(h->swap_peak, evidence_or(h->swap_start, 0)) : 0;
 }
 
-/* NULL = nobody looked. */
-static char *left_over(const struct evidence_host *h, const char *form)
-{
-	return evidence_known(h->available_min) ? output_format(form, BYTES(h->available_min), BYTES(h->memory)) : NULL;
-}
-
 static enum finding no_pressure(const struct evidence_host *h, struct verdict *out)
 {
 	uint64_t file = evidence_or(h->file, 0);
-	char *left = left_over(h, "at least %s of %s available, ");
-	char *cache = file > h->memory / 4 ? output_format("; %s are page cache, which gives way", BYTES(file)) : NULL;
-	ruled_out(out, output_format("%sswap grew by %s%s%s", left ? left : "", BYTES(swapped(h)),
-				     h->oom_kills || h->cut_off ? "" : ", nothing was killed", cache ? cache : ""));
-	free(left);
-	free(cache);
+	if (evidence_known(h->available_min))
+		SAY(&out->evidence, at_least_available, .free = h->available_min, .memory = h->memory);
+	SAY(&out->evidence, swap_grew, .bytes = swapped(h));
+	if (!h->oom_kills && !h->cut_off)
+		SAY(&out->evidence, nothing_killed);
+	if (file > h->memory / 4)
+		SAY(&out->evidence, page_cache, .bytes = file);
 	return FINDING_RULED_OUT;
 }
 
@@ -504,11 +435,8 @@ enum finding host_pressure(const struct evidence *e, const struct evidence_devic
 {
 	const struct evidence_host *h = &e->host;
 	(void)d;
-	if (!h->sampled || !evidence_known(h->memory)) {
-		out->evidence = output_format(
-			"resident memory and swap: the run was too short for a sample, or had no recorder");
-		return FINDING_UNKNOWN;
-	}
+	if (!h->sampled || !evidence_known(h->memory))
+		return UNKNOWN(out, no_sample);
 	bool swaps = swapped(h) && part_of(swapped(h), SWAPPED, h->memory);
 	bool scarce = evidence_known(h->available_min) && !part_of(h->available_min, LITTLE_LEFT, h->memory);
 	bool shm = evidence_known(h->shm_total) && h->shm_total &&
@@ -519,21 +447,22 @@ enum finding host_pressure(const struct evidence *e, const struct evidence_devic
 	if (!swaps && !scarce && !shm && !killed && !tight)
 		return no_pressure(h, out);
 	if (tight && !swaps && !scarce) {
-		out->evidence = output_format("%s of the %s that the cgroup may use were taken by processes (%s %%)",
-					      BYTES(h->anon), BYTES(h->limit), PERCENT(h->anon, h->limit));
-		out->advice = relief(h, "need less, or raise the limit: the host ledger shows who has it");
+		SAY(&out->evidence, cgroup_tight, .used = h->anon, .limit = h->limit,
+		    .percent = percent_of(h->anon, h->limit));
+		say_relief(h, REASON_raise_limit, &out->advice);
 		return holds(out, e, h->anon, CONFIDENCE_one_open);
 	}
 	if (shm && !swaps && !scarce && !killed) {
-		out->evidence = output_format("/dev/shm is full: %s of %s", BYTES(h->shm_used), BYTES(h->shm_total));
-		out->advice = output_format("docker run --shm-size, or fewer DataLoader workers and less prefetching");
+		SAY(&out->evidence, shm_full, .used = h->shm_used, .limit = h->shm_total);
+		SAY(&out->advice, larger_shm);
 		return holds(out, e, h->shm_used, CONFIDENCE_one_open);
 	}
-	char *left = left_over(h, "%s of %s were left at the worst moment, ");
-	out->evidence = output_format("%sswap grew by %s%s", left ? left : "", BYTES(swapped(h)),
-				      killed ? ", the kernel killed" : "");
-	free(left);
-	out->advice = relief(h, "need less of the machine's memory: the host ledger shows who has it");
+	if (evidence_known(h->available_min))
+		SAY(&out->evidence, were_left, .free = h->available_min, .memory = h->memory);
+	SAY(&out->evidence, swap_grew, .bytes = swapped(h));
+	if (killed)
+		SAY(&out->evidence, something_killed);
+	say_relief(h, REASON_need_less_of_machine, &out->advice);
 	uint64_t used = less(h->memory, evidence_or(h->available_min, h->memory));
 	return holds(out, e, swaps ? swapped(h) : used,
 		     killed || (swaps && scarce) ? CONFIDENCE_shown

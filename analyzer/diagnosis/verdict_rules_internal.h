@@ -1,10 +1,8 @@
-/* What the rules for devices and for the host share: how a rule answers. Each fills in `out`, which owns its texts. */
+/* What the rules for devices and for the host share: how a rule answers. Each fills in `out`. */
 #ifndef MT_DIAGNOSIS_VERDICT_RULES_INTERNAL_H
 #define MT_DIAGNOSIS_VERDICT_RULES_INTERNAL_H
 
 #include "analyzer/diagnosis/verdicts.h"
-#include "analyzer/timeline/outlook.h"
-#include "analyzer/util/output.h"
 
 #include <stdlib.h>
 
@@ -30,22 +28,20 @@ static inline enum finding holds_as(struct verdict *out, const struct evidence_g
 	return FINDING_HOLDS;
 }
 
-/* `why` is allocated; it is `out`'s from now on. */
-static inline enum finding ruled_out(struct verdict *out, char *why)
+/* RULED_OUT(out, copies_little, .bytes = extra); what is not known is UNKNOWN(out, ...) */
+#define RULED_OUT(out, reason, ...) (SAY(&(out)->evidence, reason, __VA_ARGS__), FINDING_RULED_OUT)
+#define UNKNOWN(out, reason, ...)   (SAY(&(out)->evidence, reason, __VA_ARGS__), FINDING_UNKNOWN)
+
+static inline double percent_of(uint64_t part, uint64_t all)
 {
-	out->evidence = why;
-	return FINDING_RULED_OUT;
+	return all ? 100.0 * (double)part / (double)all : 0.0;
 }
 
-/* Growth that is described in `out` already, and is no leak: a fact, with the reason and without advice. */
+/* Growth whose evidence is in `out` already, and which is no leak: a fact, with the reason and without advice. */
 static inline enum finding fact(struct verdict *out, const struct evidence_growth *g)
 {
-	char *why = outlook_why_no_leak(g->outlook), *text = output_format("%s, %s", out->evidence, why ? why : "");
-	free(why);
-	free(out->evidence);
-	free(out->advice);
-	out->evidence = text;
-	out->advice = NULL;
+	SAY(&out->evidence, no_leak, .how = g->outlook);
+	reasons_fini(&out->advice);
 	out->sites[0] = g->site;
 	return holds_as(out, g, g->bytes);
 }
@@ -56,24 +52,35 @@ static inline const char *growth_second(const struct evidence_growth *g)
 	return g->second && 10 * g->second_bytes >= g->bytes ? g->second : NULL;
 }
 
-/* "a.py:9 keep", or "a.py:9 keep (3.0 MiB), a.py:12 note (2.0 MiB) and 4 more sites at the same pace": the caller frees
- * it. */
-static inline char *growth_makers(const struct evidence_growth *g)
+/* "made by a.py:9 keep", or "made by a.py:9 keep (3.0 MiB), a.py:12 note (2.0 MiB) and 4 more sites at the same pace" */
+static inline void say_makers(struct reasons *evidence, const struct evidence_growth *g)
 {
 	const char *second = growth_second(g);
 	const unsigned rest = g->sites - (g->sites > 0) - (second != NULL);
-	char *extension = g->extension ? output_format(" in %s", g->extension) : NULL;
-	char *bytes = second ? output_format(" (%s)", BYTES(g->site_bytes)) : NULL;
-	char *next = second ? output_format("%s %s (%s)", rest ? "," : " and", second, BYTES(g->second_bytes)) : NULL;
-	char *more = rest ? output_format(" and %u more site%s", rest, rest == 1 ? "" : "s") : NULL;
-	char *text = output_format("%s%s%s%s%s%s", g->site ? g->site : "one site", extension ? extension : "",
-				   bytes ? bytes : "", next ? next : "", more ? more : "",
-				   g->sites > 1 ? " at the same pace" : "");
-	free(extension);
-	free(bytes);
-	free(next);
-	free(more);
-	return text;
+	SAY(evidence, made_by, .site = g->site);
+	if (g->extension)
+		SAY(evidence, in_extension, .extension = g->extension);
+	if (second)
+		SAY(evidence, made_bytes, .bytes = g->site_bytes);
+	if (second && rest)
+		SAY(evidence, comma_second, .second = second, .bytes = g->second_bytes);
+	else if (second)
+		SAY(evidence, and_second, .second = second, .bytes = g->second_bytes);
+	if (rest == 1)
+		SAY(evidence, one_more_site);
+	else if (rest)
+		SAY(evidence, more_sites, .count = rest);
+	if (g->sites > 1)
+		SAY(evidence, same_pace);
+}
+
+/* ", 3.0 MiB more each step"; `always`: also if there is nothing to say */
+static inline void say_pace(struct reasons *evidence, const struct evidence_growth *g, bool always)
+{
+	if (g->per_step > 0)
+		SAY(evidence, each_step, .rate = (uint64_t)g->per_step);
+	else if (g->per_second > 0 || always)
+		SAY(evidence, each_second, .rate = (uint64_t)(g->per_second > 0 ? g->per_second : 0));
 }
 
 /* Behind those that are there, as far as there is room. */

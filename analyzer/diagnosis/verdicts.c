@@ -1,7 +1,6 @@
 #include "analyzer/diagnosis/verdicts.h"
 
 #include "analyzer/util/error.h"
-#include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"
 
 static const struct verdict_row {
@@ -53,8 +52,8 @@ const char *status_name(enum verdict_status status)
 
 static void verdict_fini(struct verdict *v)
 {
-	free(v->evidence);
-	free(v->advice);
+	reasons_fini(&v->evidence);
+	reasons_fini(&v->advice);
 }
 
 static int keep(struct verdict **list, size_t *count, const struct verdict *v)
@@ -70,14 +69,9 @@ static int keep(struct verdict **list, size_t *count, const struct verdict *v)
 /* No more is said than what is left if all that may be due to lost events is. */
 static void doubt(struct verdict *v, uint64_t bytes)
 {
-	char *why =
-		v->bytes > bytes || !verdict_has(v->kind, VERDICT_ADDS_UP)
-			? NULL
-			: output_format("%s; events that were lost may have made it", v->evidence ? v->evidence : "");
-	if (!why)
+	if (v->bytes > bytes || !verdict_has(v->kind, VERDICT_ADDS_UP))
 		return;
-	free(v->evidence);
-	v->evidence = why;
+	SAY(&v->evidence, lost_may_have_made);
 	const double most = confidence_value(CONFIDENCE_lossy);
 	v->confidence = v->confidence < most ? v->confidence : most;
 }
@@ -89,7 +83,7 @@ static int ask(struct verdicts *v, const struct evidence *e, const struct eviden
 	verdict_rule *rule = d ? rows[kind].device : rows[kind].host;
 	enum finding finding = rule ? rule(e, d, &out) : FINDING_NONE;
 	int error = 0;
-	if (finding == FINDING_NONE || !out.evidence) {
+	if (finding == FINDING_NONE || !out.evidence.count) {
 		verdict_fini(&out);
 		return 0;
 	}

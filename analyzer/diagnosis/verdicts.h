@@ -1,6 +1,6 @@
 /*
- * Why it failed, or will: evidence in, verdicts out. A verdict always has its evidence as text; one that does not hold
- * is listed with what rules it out, and where a figure is missing that is said.
+ * Why it failed, or will: evidence in, verdicts out. A verdict always has its evidence; one that does not hold is
+ * listed with what rules it out, and where a figure is missing that is said.
  *
  *   struct verdicts v;
  *   int e = verdicts_find(&v, &evidence);
@@ -10,6 +10,7 @@
 #define MT_DIAGNOSIS_VERDICTS_H
 
 #include "analyzer/diagnosis/evidence.h"
+#include "analyzer/diagnosis/reasons.h"
 
 enum verdict_kind {
 #define VERDICT(kind, name, device, host, traits, unknown) VERDICT_##kind,
@@ -53,8 +54,8 @@ struct verdict {
 	const struct evidence_device *device; /* NULL = the host */
 	uint64_t bytes;                       /* that it is about, and ranked by */
 	double confidence;                    /* 0..1 */
-	char *evidence;                       /* a sentence; of a FINDING_UNKNOWN what is missing */
-	char *advice;                         /* or NULL */
+	struct reasons evidence;              /* of a FINDING_UNKNOWN what is missing */
+	struct reasons advice;                /* empty: there is none */
 	const char *sites[VERDICT_SITES];     /* borrowed from the evidence; NULL at the end if fewer */
 	bool beside;                          /* of the host, where the program died of a device's memory */
 };
@@ -110,7 +111,7 @@ static inline enum growth_certainty verdict_certainty(double confidence)
 #undef NO_RULE
 #undef RULE
 
-/* The evidence of copies, allocated; fills in advice and sites. */
-char *copies_evidence(const struct evidence_copies *c, struct verdict *out);
+/* Fills in evidence, advice and sites. */
+void copies_describe(const struct evidence_copies *c, struct verdict *out);
 
 #endif

@@ -250,6 +250,14 @@ static void put_first_verdict(json_t *o, const struct reduction *r, size_t rank)
 	}
 }
 
+static json_t *sentence(const struct reasons *why)
+{
+	char *text = reasons_text(why);
+	json_t *out = rows_text(text, EVIDENCE_TEXT);
+	free(text);
+	return out;
+}
+
 static void put_verdict(struct reduction *r, const struct verdict *v)
 {
 	int of = rank_of_verdict(r, v);
@@ -260,8 +268,8 @@ static void put_verdict(struct reduction *r, const struct verdict *v)
 	json_object_set_new(o, "bytes", json_bytes(v->bytes));
 	json_object_set_new(o, "confidence", json_real(v->confidence));
 	json_object_set_new(o, "certainty", json_string(certainty_name(verdict_certainty(v->confidence))));
-	json_object_set_new(o, "evidence", rows_text(v->evidence, EVIDENCE_TEXT));
-	json_object_set_new(o, "advice", rows_text(v->advice, EVIDENCE_TEXT));
+	json_object_set_new(o, "evidence", sentence(&v->evidence));
+	json_object_set_new(o, "advice", sentence(&v->advice));
 	for (int i = 0; i < VERDICT_SITES && v->sites[i]; i++)
 		json_array_append_new(sites, rows_text(v->sites[i], NAME_TEXT));
 	json_object_set_new(o, "sites", sites);

@@ -7,14 +7,6 @@ static bool now(enum verdict_kind kind)
 	return held(kind) != NULL;
 }
 
-static const char *why_not(enum verdict_kind kind)
-{
-	for (size_t i = 0; i < found.ruled_out_count; i++)
-		if (found.ruled_out[i].kind == kind)
-			return found.ruled_out[i].evidence;
-	return NULL;
-}
-
 static bool nothing(enum verdict_kind kind)
 {
 	for (size_t i = 0; i < found.unknown_count; i++)
@@ -52,13 +44,13 @@ TEST(a_cgroup_kills_at_its_limit)
 	evidence.host.killed = false; /* it was another process */
 	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_MEDIUM);
 	killed_in_cgroup(6.3); /* less than four fifths */
-	CHECK(!now(VERDICT_LIMIT) && says(why_not(VERDICT_LIMIT), "6.30 GiB of the cgroup's 8.00 GiB"));
+	CHECK(!now(VERDICT_LIMIT) && WHY_NOT(LIMIT, cgroup_not_full, .used = G(6.3), .limit = G(8)));
 	evidence.host.shm_used = G(0.5); /* counts, too */
 	CHECK(now(VERDICT_LIMIT));
 	killed_in_cgroup(3); /* the rest within a moment */
 	evidence.host.limit_killed = true;
 	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_HIGH &&
-	      says(held(VERDICT_LIMIT)->evidence, "3.00 GiB of it were in use, then it was hit"));
+	      SAYS(LIMIT, cgroup_used, .used = G(3)) && SAYS(LIMIT, hit_at_once));
 	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(8));
 	evidence.host.available_min = G(1); /* or was it the machine? */
 	CHECK(!now(VERDICT_LIMIT));
@@ -76,7 +68,7 @@ TEST(a_cgroup_may_be_killed_as_a_whole)
 	evidence.host.anon = G(2);
 	evidence.host.got_since = G(7);
 	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_MEDIUM &&
-	      says(held(VERDICT_LIMIT)->evidence, "2.00 GiB of it were in use, heaps got 7.00 GiB more"));
+	      SAYS(LIMIT, cgroup_used, .used = G(2)) && SAYS(LIMIT, heaps_got, .bytes = G(7)));
 	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(8));
 	evidence.host.cut_off = false;
 	CHECK(!now(VERDICT_LIMIT) && nothing(VERDICT_LIMIT));
@@ -136,8 +128,7 @@ TEST(losses_lower_confidence_on_hosts)
 TEST(the_limit_that_was_met_is_named)
 {
 	refused(1, 3.5);
-	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_HIGH &&
-	      says(held(VERDICT_LIMIT)->evidence, "ulimit -v"));
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_HIGH && SAYS(LIMIT, met_ulimit_v));
 	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(4));
 	refused(5, 0); /* more than the limit by itself */
 	CHECK(now(VERDICT_LIMIT));
@@ -145,8 +136,7 @@ TEST(the_limit_that_was_met_is_named)
 	CHECK(!now(VERDICT_LIMIT) && !nothing(VERDICT_LIMIT) && found.status == STATUS_INCONCLUSIVE);
 	evidence.host.refusal.data_limit = G(2);
 	evidence.host.refusal.data_used = G(1.6);
-	CHECK(now(VERDICT_LIMIT) && says(held(VERDICT_LIMIT)->evidence, "ulimit -d") &&
-	      held(VERDICT_LIMIT)->bytes == G(2));
+	CHECK(now(VERDICT_LIMIT) && SAYS(LIMIT, met_ulimit_d) && held(VERDICT_LIMIT)->bytes == G(2));
 }
 
 TEST(one_request_is_more_than_there_is)
@@ -209,37 +199,38 @@ TEST(a_leak_matters_by_what_it_cost)
 	growths[0].bytes = 8 * MIB;
 	CHECK(now(VERDICT_LEAK));
 	growths[0].bytes = 8 * MIB - 1; /* little, whatever part it is */
-	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "is little and far from the limit"));
+	CHECK(!now(VERDICT_LEAK) && WHY_NOT(LEAK, grows_little));
 	growths[0].works = false;
 	growths[0].outlook = OUTLOOK_GROWS;
-	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "nothing that one line makes goes on growing"));
+	CHECK(!now(VERDICT_LEAK) && WHY_NOT(LEAK, nothing_grows));
 	growths[0].bytes = 8 * MIB; /* much, but no leak */
-	CHECK(!now(VERDICT_LEAK) &&
-	      says(why_not(VERDICT_LEAK), "8.0 MiB) did so while hardly anything else was freed"));
+	CHECK(!now(VERDICT_LEAK) && WHY_NOT(LEAK, grew_so, .bytes = 8 * MIB, .how = OUTLOOK_GROWS));
 	growths[0].outlook = OUTLOOK_SHORT;
-	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "8.0 MiB) did so too seldom to say"));
+	CHECK(!now(VERDICT_LEAK) && WHY_NOT(LEAK, grew_so, .bytes = 8 * MIB, .how = OUTLOOK_SHORT));
 	growths[0].outlook = OUTLOOK_STOPPED;
-	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "8.0 MiB) did so while it began, and not since"));
+	CHECK(!now(VERDICT_LEAK) && WHY_NOT(LEAK, grew_so, .bytes = 8 * MIB, .how = OUTLOOK_STOPPED));
 	growths[0].outlook = OUTLOOK_PASSES;
-	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "8.0 MiB) did so by blocks that come and go"));
+	CHECK(!now(VERDICT_LEAK) && WHY_NOT(LEAK, grew_so, .bytes = 8 * MIB, .how = OUTLOOK_PASSES));
 	growths[0].outlook = OUTLOOK_BACKLOG;
-	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "8.0 MiB) did so by blocks that wait ever longer"));
+	CHECK(!now(VERDICT_LEAK) && WHY_NOT(LEAK, grew_so, .bytes = 8 * MIB, .how = OUTLOOK_BACKLOG));
 	growths[0].outlook = OUTLOOK_GIVES_WAY;
-	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "8.0 MiB) did so by pages of files"));
+	CHECK(!now(VERDICT_LEAK) && WHY_NOT(LEAK, grew_so, .bytes = 8 * MIB, .how = OUTLOOK_GIVES_WAY));
 }
 
 TEST(whose_memory_it_is)
 {
 	idle_host();
 	host_growth(GROWTH_LINEAR, 4);
-	CHECK(now(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "more of the heap stays, made by "));
+	CHECK(now(VERDICT_LEAK) && SAYS(LEAK, stays) && LACKS(LEAK, of_process) &&
+	      !said(held(VERDICT_LEAK), REASON_stays, FIGURES(.of = "the interpreter's arenas")));
 	growths[1] = growths[0];
 	growths[1].bytes = G(1);
 	evidence.host.growth.count = 2;
-	CHECK(now(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, ": 4.00 GiB, "));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "; others grow too (1.00 GiB)") && held(VERDICT_LEAK)->bytes == G(5));
+	CHECK(now(VERDICT_LEAK) && SAYS(LEAK, grew, .bytes = G(4)));
+	CHECK(SAYS(LEAK, others_grow_by, .bytes = G(1)) && held(VERDICT_LEAK)->bytes == G(5));
 	growths[1].of = "the interpreter's arenas"; /* those of the others */
-	CHECK(now(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "more of the heap stays, made by "));
+	CHECK(now(VERDICT_LEAK) && SAYS(LEAK, stays) && LACKS(LEAK, of_process) &&
+	      !said(held(VERDICT_LEAK), REASON_stays, FIGURES(.of = "the interpreter's arenas")));
 }
 
 TEST(a_leak_matters_by_what_it_will_cost)
@@ -271,42 +262,40 @@ TEST(a_leak_of_the_heap_is_described)
 	growths[0].pid = 77;
 	growths[0].per_step = 3 * MIB;
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->evidence,
-		   "of the heap of 77 stays, made by train.py:73 save: 2.00 GiB, 3.0 MiB more each step"));
-	CHECK(!strstr(held(VERDICT_LEAK)->advice, "same pace"));
+	CHECK(SAYS(LEAK, of_process, .pid = 77) && SAYS(LEAK, made_by, .site = "train.py:73 save") &&
+	      SAYS(LEAK, grew, .bytes = G(2)) && SAYS(LEAK, each_step, .rate = 3 * MIB));
+	CHECK(LACKS(LEAK, same_pace));
 	growths[0].per_step = 0;
 	growths[0].per_second = MIB;
 	growths[0].sites = 3;
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->evidence, "1.0 MiB more each second") &&
-	      says(held(VERDICT_LEAK)->evidence, "train.py:73 save and 2 more sites at the same pace: 2.00 GiB"));
+	CHECK(SAYS(LEAK, each_second, .rate = MIB) && SAYS(LEAK, more_sites, .count = 2) && SAYS(LEAK, same_pace) &&
+	      LACKS(LEAK, made_bytes));
 	growths[0].site_bytes = G(1.2); /* two of them make most */
 	growths[0].second = "train.py:80 log";
 	growths[0].second_bytes = G(0.7);
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->evidence,
-		   "made by train.py:73 save (1.20 GiB), train.py:80 log (716.8 MiB) and 1 "
-		   "more site at the same pace: 2.00 GiB"));
-	CHECK(says(held(VERDICT_LEAK)->advice,
-		   "the blocks of train.py:73 save, and those of train.py:80 log and the rest: one thing (a list"));
+	CHECK(SAYS(LEAK, made_bytes, .bytes = G(1.2)) && SAYS(LEAK, one_more_site) &&
+	      SAYS(LEAK, comma_second, .second = "train.py:80 log", .bytes = G(0.7)));
+	CHECK(SAYS(LEAK, find_holder, .site = "train.py:73 save") &&
+	      SAYS(LEAK, and_those_of, .second = "train.py:80 log") && SAYS(LEAK, and_the_rest) &&
+	      SAYS(LEAK, one_thing_python));
 	CHECK(!strcmp(held(VERDICT_LEAK)->sites[1], "train.py:80 log"));
 	growths[0].second_bytes = G(0.19); /* a tenth is worth its name */
 	judge();
-	CHECK(!held(VERDICT_LEAK)->sites[1] && says(held(VERDICT_LEAK)->evidence, "save and 2 more sites at the"));
+	CHECK(!held(VERDICT_LEAK)->sites[1] && SAYS(LEAK, more_sites, .count = 2));
 	growths[0].second_bytes = G(0.7);
 	growths[0].sites = 2;
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->evidence, "train.py:73 save (1.20 GiB) and train.py:80 log (716.8 MiB) at the "
-						 "same pace: 2.00 GiB"));
+	CHECK(SAYS(LEAK, made_bytes, .bytes = G(1.2)) && LACKS(LEAK, one_more_site) && LACKS(LEAK, more_sites) &&
+	      SAYS(LEAK, and_second, .second = "train.py:80 log", .bytes = G(0.7)));
 	growths[0].second = NULL;
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->advice, "and those of what grows with it: one thing (") &&
-	      says(held(VERDICT_LEAK)->advice, "a loss kept with its graph"));
+	CHECK(SAYS(LEAK, what_grows_too) && SAYS(LEAK, one_thing_python));
 	const char *const python = growths[0].site;
 	growths[0].site = "engine.cc:12 keep";
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->advice, "a table, a cache") &&
-	      !strstr(held(VERDICT_LEAK)->advice, "a loss kept with its graph"));
+	CHECK(SAYS(LEAK, one_thing) && LACKS(LEAK, one_thing_python));
 	growths[0].site = python;
 	growths[1] = growths[0];
 	growths[1].site = "larger";
@@ -315,7 +304,7 @@ TEST(a_leak_of_the_heap_is_described)
 	evidence.host.growth.count = 2;
 	judge();
 	CHECK_EQ(held(VERDICT_LEAK)->bytes, G(5));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "made by larger and 1 more site at the same pace: 3.00 GiB") &&
+	CHECK(SAYS(LEAK, made_by, .site = "larger") && SAYS(LEAK, one_more_site) && SAYS(LEAK, grew, .bytes = G(3)) &&
 	      certainty(VERDICT_LEAK) == CERTAINTY_MEDIUM);
 	for (int i = 0; i < 6; i++)
 		growths[i] = growths[0];
@@ -331,27 +320,27 @@ TEST(why_nothing_leaks_on_a_host)
 {
 	idle_host();
 	judge();
-	CHECK(says(why_not(VERDICT_LEAK), "nothing that one line makes goes on growing"));
+	CHECK(WHY_NOT(LEAK, nothing_grows));
 	evidence.host.copied = 64 * MIB;
 	judge();
-	CHECK(says(why_not(VERDICT_LEAK), "nothing that one line makes goes on growing"));
+	CHECK(WHY_NOT(LEAK, nothing_grows));
 	evidence.host.copied = 65 * MIB;
 	judge();
-	CHECK(says(why_not(VERDICT_LEAK), "workers copied"));
+	CHECK(WHY_NOT(LEAK, workers_copied));
 	host_growth(GROWTH_SATURATING, 2);
 	judge();
-	CHECK(says(why_not(VERDICT_LEAK), "while it began, and not since"));
+	CHECK(WHY_NOT(LEAK, grew_so, .how = OUTLOOK_STOPPED));
 	host_growth(GROWTH_LINEAR, 2);
 	growths[0].file_backed = true;
 	judge();
-	CHECK(says(why_not(VERDICT_LEAK), "pages of files"));
+	CHECK(WHY_NOT(LEAK, grew_in_files));
 	host_growth(GROWTH_LINEAR, 2);
 	growths[0].is_copy = true;
 	judge();
-	CHECK(says(why_not(VERDICT_LEAK), "is one of the copies"));
+	CHECK(WHY_NOT(LEAK, grew_as_copy));
 	host_growth(GROWTH_LINEAR, 2);
 	growths[0].fit.certainty = CERTAINTY_LOW;
-	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "2.00 GiB) is too uncertain"));
+	CHECK(!now(VERDICT_LEAK) && WHY_NOT(LEAK, grows_uncertain, .bytes = G(2)));
 }
 
 /* Where the host itself ran out, what tensors need of it is a cause. */
@@ -392,10 +381,9 @@ TEST(what_may_only_fill_is_a_fact)
 	static const struct {
 		enum outlook outlook;
 		enum verdict_kind kind;
-		const char *why;
 	} rows[] = {
-		{ OUTLOOK_GROWS, VERDICT_GROWS, "while hardly anything else was freed" },
-		{ OUTLOOK_BACKLOG, VERDICT_BACKLOG, "more comes than goes" },
+		{ OUTLOOK_GROWS, VERDICT_GROWS },
+		{ OUTLOOK_BACKLOG, VERDICT_BACKLOG },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		idle_host();
@@ -405,8 +393,9 @@ TEST(what_may_only_fill_is_a_fact)
 		judge();
 		CHECK_EQ(found.held_count, 0);
 		CHECK_EQ(found.fact_count, 1);
-		CHECK(out(VERDICT_LEAK) && fact(rows[i].kind) && says(fact(rows[i].kind)->evidence, rows[i].why));
-		CHECK(fact(rows[i].kind) && fact(rows[i].kind)->bytes == G(2) && !fact(rows[i].kind)->advice);
+		CHECK(out(VERDICT_LEAK) && fact(rows[i].kind) &&
+		      said(fact(rows[i].kind), REASON_no_leak, FIGURES(.how = rows[i].outlook)));
+		CHECK(fact(rows[i].kind) && fact(rows[i].kind)->bytes == G(2) && !fact(rows[i].kind)->advice.count);
 		growths[0].bytes = 8 * MIB - 1;
 		judge();
 		CHECK_EQ(found.fact_count, 0);
@@ -473,8 +462,7 @@ TEST(what_allocators_keep_of_a_process)
 	CHECK(!now(VERDICT_RETAINED) && out(VERDICT_RETAINED));
 	evidence.host.kept_then = G(0.6);
 	evidence.host.kept_then_ns = 3000000000;
-	CHECK(!now(VERDICT_RETAINED) &&
-	      says(why_not(VERDICT_RETAINED), "at 3.00 s it was 614.4 MiB, which was used again or given back since"));
+	CHECK(!now(VERDICT_RETAINED) && WHY_NOT(RETAINED, used_again, .at = 3000000000u, .bytes = G(0.6)));
 }
 
 /* What was replayed is said, best first as it comes; what does not help is not advised. */
@@ -482,17 +470,16 @@ TEST(what_allocators_keep_is_replayed)
 {
 	kept(2, 5);
 	evidence.host.keeper = 7;
-	CHECK(now(VERDICT_RETAINED) && says(held(VERDICT_RETAINED)->advice, "memtrace whatif --host all --process 7"));
+	CHECK(now(VERDICT_RETAINED) && SAYS(RETAINED, replay_heap, .pid = 7));
 	evidence.host.heap = (struct evidence_heap){
 		.settings = { { "MALLOC_ARENA_MAX=2", true, G(1.5), 0.5 }, { "jemalloc", false, 1, 2 } }, .count = 2
 	};
 	judge();
-	CHECK(says(held(VERDICT_RETAINED)->advice,
-		   "MALLOC_ARENA_MAX=2: replayed, 1.50 GiB less at the end, 0.50 times the time in malloc"));
-	CHECK(!says(held(VERDICT_RETAINED)->advice, "jemalloc"));
+	CHECK(SAYS(RETAINED, malloc_setting, .setting = "MALLOC_ARENA_MAX=2", .bytes = G(1.5), .times = 0.5));
+	CHECK(!said(held(VERDICT_RETAINED), REASON_malloc_setting, FIGURES(.setting = "jemalloc")));
 	evidence.host.heap.settings[0].helps = false;
 	judge();
-	CHECK(says(held(VERDICT_RETAINED)->advice, "no setting of malloc helps (2 replayed)"));
+	CHECK(SAYS(RETAINED, no_malloc_setting, .count = 2));
 }
 
 TEST(what_allocators_keep)
@@ -538,7 +525,7 @@ TEST(swap_that_grew)
 	evidence.host.swap_start = G(0.02);
 	CHECK(!now(VERDICT_HOST_PRESSURE) && out(VERDICT_HOST_PRESSURE));
 	evidence.host.swap_start = G(1); /* it shrank */
-	CHECK(!now(VERDICT_HOST_PRESSURE) && says(why_not(VERDICT_HOST_PRESSURE), "swap grew by 0 B"));
+	CHECK(!now(VERDICT_HOST_PRESSURE) && WHY_NOT(HOST_PRESSURE, swap_grew));
 	evidence.host.swap_peak = EVIDENCE_UNKNOWN;
 	CHECK(!now(VERDICT_HOST_PRESSURE));
 }
@@ -546,8 +533,7 @@ TEST(swap_that_grew)
 TEST(little_that_was_left)
 {
 	host(32, 1.59, 0, 28); /* less than a twentieth */
-	CHECK(now(VERDICT_HOST_PRESSURE) &&
-	      says(held(VERDICT_HOST_PRESSURE)->evidence, "1.59 GiB of 32.00 GiB were left"));
+	CHECK(now(VERDICT_HOST_PRESSURE) && SAYS(HOST_PRESSURE, were_left, .free = G(1.59), .memory = G(32)));
 	CHECK_EQ(held(VERDICT_HOST_PRESSURE)->bytes, G(32) - G(1.59));
 	double alone = held(VERDICT_HOST_PRESSURE)->confidence;
 	evidence.host.swap_peak = G(2);
@@ -555,12 +541,12 @@ TEST(little_that_was_left)
 	      held(VERDICT_HOST_PRESSURE)->confidence <= 1);
 	host(32, 1.61, 0, 28);
 	CHECK(!now(VERDICT_HOST_PRESSURE) &&
-	      says(why_not(VERDICT_HOST_PRESSURE), "at least 1.61 GiB of 32.00 GiB available"));
+	      WHY_NOT(HOST_PRESSURE, at_least_available, .free = G(1.61), .memory = G(32)));
 	evidence.host.available_min = EVIDENCE_UNKNOWN;
-	CHECK(!now(VERDICT_HOST_PRESSURE) && !strstr(why_not(VERDICT_HOST_PRESSURE), "available"));
+	CHECK(!now(VERDICT_HOST_PRESSURE) && ruled_out_without(VERDICT_HOST_PRESSURE, REASON_at_least_available));
 	evidence.host.oom_kills = 1; /* the machine's */
-	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "the kernel killed"));
-	CHECK(!strstr(held(VERDICT_HOST_PRESSURE)->evidence, "were left"));
+	CHECK(now(VERDICT_HOST_PRESSURE) && SAYS(HOST_PRESSURE, something_killed));
+	CHECK(LACKS(HOST_PRESSURE, were_left));
 	evidence.host.available_min = G(20); /* somebody was killed, within a limit of their own */
 	CHECK(!now(VERDICT_HOST_PRESSURE));
 	evidence.host.maybe_killed = true;
@@ -572,18 +558,17 @@ TEST(page_cache_is_mentioned_where_it_is_much)
 	idle_host();
 	evidence.host.file = G(8.1); /* a quarter of the machine */
 	judge();
-	CHECK(says(why_not(VERDICT_HOST_PRESSURE), "8.10 GiB are page cache, which gives way"));
+	CHECK(WHY_NOT(HOST_PRESSURE, page_cache, .bytes = G(8.1)));
 	evidence.host.file = G(7.9);
 	judge();
-	CHECK(!strstr(why_not(VERDICT_HOST_PRESSURE), "page cache"));
+	CHECK(ruled_out_without(VERDICT_HOST_PRESSURE, REASON_page_cache));
 }
 
 TEST(what_cannot_give_way_in_a_cgroup)
 {
 	host(64, 50, 0, 7.25); /* 90.6 % */
 	evidence.host.limit = G(8);
-	CHECK(now(VERDICT_HOST_PRESSURE) &&
-	      says(held(VERDICT_HOST_PRESSURE)->evidence, "of the 8.00 GiB that the cgroup may use"));
+	CHECK(now(VERDICT_HOST_PRESSURE) && SAYS(HOST_PRESSURE, cgroup_tight, .limit = G(8)));
 	CHECK_EQ(held(VERDICT_HOST_PRESSURE)->bytes, G(7.25));
 	CHECK_EQ(certainty(VERDICT_HOST_PRESSURE), CERTAINTY_HIGH);
 	evidence.host.anon = G(7.15);
@@ -593,11 +578,10 @@ TEST(what_cannot_give_way_in_a_cgroup)
 	CHECK(!now(VERDICT_HOST_PRESSURE) && held(VERDICT_LIMIT));
 	evidence.host.oom_kills = 0;
 	evidence.host.available_min = G(2); /* the machine has none left, either: that is the worse one */
-	CHECK(now(VERDICT_HOST_PRESSURE) &&
-	      says(held(VERDICT_HOST_PRESSURE)->evidence, "2.00 GiB of 64.00 GiB were left"));
+	CHECK(now(VERDICT_HOST_PRESSURE) && SAYS(HOST_PRESSURE, were_left, .free = G(2), .memory = G(64)));
 	evidence.host.available_min = G(50);
 	evidence.host.swap_peak = G(3);
-	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "swap grew by 3.00 GiB"));
+	CHECK(now(VERDICT_HOST_PRESSURE) && SAYS(HOST_PRESSURE, swap_grew, .bytes = G(3)));
 	host(32, 20, 0, 30);
 	CHECK(!now(VERDICT_HOST_PRESSURE)); /* no cgroup: what is available counts */
 }
@@ -607,13 +591,13 @@ TEST(full_shared_memory)
 	idle_host();
 	evidence.host.shm_total = G(1);
 	evidence.host.shm_used = G(0.96);
-	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "/dev/shm is full"));
+	CHECK(now(VERDICT_HOST_PRESSURE) && SAYS(HOST_PRESSURE, shm_full));
 	CHECK(certainty(VERDICT_HOST_PRESSURE) == CERTAINTY_HIGH && held(VERDICT_HOST_PRESSURE)->confidence <= 1);
 	evidence.host.shm_used = G(0.94);
 	CHECK(!now(VERDICT_HOST_PRESSURE));
 	evidence.host.shm_used = G(0.96);
 	evidence.host.swap_peak = G(2); /* worse */
-	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "swap grew by 2.00 GiB"));
+	CHECK(now(VERDICT_HOST_PRESSURE) && SAYS(HOST_PRESSURE, swap_grew, .bytes = G(2)));
 	idle_host();
 	evidence.host.shm_total = evidence.host.shm_used = 0; /* none is mounted */
 	CHECK(!now(VERDICT_HOST_PRESSURE));
@@ -624,10 +608,10 @@ TEST(copies_of_what_was_inherited)
 	host(32, 1, 0, 28);
 	evidence.host.copied = G(1.61);
 	judge();
-	CHECK(says(held(VERDICT_HOST_PRESSURE)->advice, "forked workers copied 1.61 GiB"));
+	CHECK(SAYS(HOST_PRESSURE, fork_copied, .bytes = G(1.61)));
 	evidence.host.copied = G(1.59);
 	judge();
-	CHECK(!strstr(held(VERDICT_HOST_PRESSURE)->advice, "forked workers"));
+	CHECK(LACKS(HOST_PRESSURE, fork_copied));
 	evidence.host.sampled = false;
 	judge();
 	CHECK(!held(VERDICT_HOST_PRESSURE) && !out(VERDICT_HOST_PRESSURE) && !nothing(VERDICT_HOST_PRESSURE));

@@ -7,26 +7,9 @@ static void short_of_800_mib(void)
 	begin(24, 1, 0.2, 20, 20);
 }
 
-static bool in(const struct verdict *list, size_t count, enum verdict_kind kind, const char *part)
-{
-	for (size_t i = 0; i < count; i++)
-		if (list[i].kind == kind)
-			return says(list[i].evidence, part);
-	printf("# no such verdict\n");
-	return false;
-}
-
-static bool ruled_out_since(enum verdict_kind kind, const char *part)
-{
-	return in(found.ruled_out, found.ruled_out_count, kind, part);
-}
-
 static bool unknown(enum verdict_kind kind)
 {
-	for (size_t i = 0; i < found.unknown_count; i++)
-		if (found.unknown[i].kind == kind)
-			return true;
-	return false;
+	return of_kind(found.unknown, found.unknown_count, kind) != NULL;
 }
 
 static bool nothing(enum verdict_kind kind)
@@ -39,11 +22,6 @@ static bool now(enum verdict_kind kind)
 {
 	judge();
 	return held(kind) != NULL;
-}
-
-static bool lacks(const char *text, const char *part)
-{
-	return text && !strstr(text, part);
 }
 
 static enum growth_certainty certainty(enum verdict_kind kind)
@@ -59,7 +37,7 @@ TEST(a_cause_is_a_twentieth_of_the_device)
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 1.21);
 	CHECK(now(VERDICT_LEAK));
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 1.19);
-	CHECK(!now(VERDICT_LEAK) && ruled_out_since(VERDICT_LEAK, "is not what was missing"));
+	CHECK(!now(VERDICT_LEAK) && WHY_NOT(LEAK, not_missing));
 	growths[0].bytes = (uint64_t)(0.05 * (double)device.total);
 	CHECK(now(VERDICT_LEAK));
 	growths[0].bytes--;
@@ -79,11 +57,11 @@ TEST(shortage_is_a_range_where_the_pool_has_unused_memory)
 {
 	begin(24, 5, 0.5, 18, 18.5);
 	judge();
-	CHECK(says(held(VERDICT_CAPACITY)->evidence, "short by 4.00 GiB to 4.50 GiB"));
+	CHECK(SAYS(CAPACITY, short_by_range, .least = G(4), .missing = G(4.5)));
 	CHECK_EQ(held(VERDICT_CAPACITY)->bytes, G(4.5));
 	begin(24, 5, 0.5, 18.42, 18.5); /* less than 2 % between them */
 	judge();
-	CHECK(says(held(VERDICT_CAPACITY)->evidence, "short by 4.50 GiB with"));
+	CHECK(SAYS(CAPACITY, short_by, .missing = G(4.5)));
 }
 
 /* What the pool asks the driver for may be more than it was asked for. */
@@ -93,8 +71,8 @@ TEST(a_block_is_larger_than_the_request)
 	device.request.block_bytes = G(2);
 	judge();
 	CHECK_EQ(held(VERDICT_CAPACITY)->bytes, G(2) - G(0.2));
-	CHECK(says(held(VERDICT_CAPACITY)->evidence, "asked 1.00 GiB"));
-	CHECK(ruled_out_since(VERDICT_LIMIT, "2.00 GiB asked for"));
+	CHECK(SAYS(CAPACITY, short_by_range, .need = G(1)));
+	CHECK(WHY_NOT(LIMIT, device_full, .need = G(2)));
 	device.request.block_bytes = G(0.5); /* not told */
 	judge();
 	CHECK_EQ(held(VERDICT_CAPACITY)->bytes, G(1) - G(0.2));
@@ -140,12 +118,12 @@ TEST(a_cap_leaves_less_than_is_free)
 	begin(24, 1, 14, 9.2, 9.5);
 	device.request.limit_bytes = G(10);
 	judge(); /* the driver refused something, too */
-	CHECK(ruled_out_since(VERDICT_LIMIT, "device that was full"));
-	CHECK(says(held(VERDICT_CAPACITY)->evidence, "free 512.0 MiB"));
+	CHECK(WHY_NOT(LIMIT, device_full));
+	CHECK(SAYS(CAPACITY, short_by_range, .free = G(0.5)));
 	begin(24, 1, 0.2, 9.2, 9.5);
 	device.request.limit_bytes = G(20);
 	judge();
-	CHECK(says(held(VERDICT_CAPACITY)->evidence, "free 204.8 MiB"));
+	CHECK(SAYS(CAPACITY, short_by_range, .free = G(0.2)));
 }
 
 TEST(a_limit_is_met_where_what_was_asked_for_is_free)
@@ -187,15 +165,14 @@ TEST(the_largest_that_goes_on_is_named)
 	growths[2].site = "large";
 	judge();
 	CHECK_EQ(held(VERDICT_LEAK)->bytes, G(5));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "more of cuda:0 stays, made by large:") &&
-	      says(held(VERDICT_LEAK)->evidence, "others grow too"));
+	CHECK(SAYS(LEAK, stays, .of = "cuda:0") && SAYS(LEAK, made_by, .site = "large") && SAYS(LEAK, others_grow));
 	CHECK_EQ(certainty(VERDICT_LEAK), CERTAINTY_HIGH);
 	CHECK(!strcmp(held(VERDICT_LEAK)->sites[0], "small") && !strcmp(held(VERDICT_LEAK)->sites[1], "large") &&
 	      !held(VERDICT_LEAK)->sites[2]);
 	device.growth.count = 2;
 	judge();
-	CHECK(only(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "made by small:"));
-	CHECK(lacks(held(VERDICT_LEAK)->evidence, "others grow too"));
+	CHECK(only(VERDICT_LEAK) && SAYS(LEAK, made_by, .site = "small"));
+	CHECK(LACKS(LEAK, others_grow));
 	CHECK_EQ(certainty(VERDICT_LEAK), CERTAINTY_MEDIUM);
 	evidence.complete = false; /* something was lost */
 	CHECK(now(VERDICT_LEAK) && certainty(VERDICT_LEAK) == CERTAINTY_MEDIUM);
@@ -211,24 +188,24 @@ TEST(why_nothing_leaks)
 	short_of_800_mib();
 	growth(0, GROWTH_SATURATING, CERTAINTY_HIGH, 9);
 	judge();
-	CHECK(ruled_out_since(VERDICT_LEAK, "while it began, and not since"));
+	CHECK(WHY_NOT(LEAK, grew_so, .how = OUTLOOK_STOPPED));
 	growths[0].outlook = OUTLOOK_SHORT;
 	judge();
-	CHECK(ruled_out_since(VERDICT_LEAK, "too seldom to say"));
+	CHECK(WHY_NOT(LEAK, grew_so, .how = OUTLOOK_SHORT));
 	growths[0].outlook = OUTLOOK_BACKLOG;
 	judge();
-	CHECK(ruled_out_since(VERDICT_LEAK, "by blocks that wait ever longer"));
+	CHECK(WHY_NOT(LEAK, grew_so, .how = OUTLOOK_BACKLOG));
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 9);
 	growths[0].is_copy = true;
 	judge();
-	CHECK(ruled_out_since(VERDICT_LEAK, "is one of the copies"));
+	CHECK(WHY_NOT(LEAK, grew_as_copy));
 	growths[0].is_copy = growths[0].works = false;
 	growths[0].outlook = OUTLOOK_GROWS;
 	judge();
-	CHECK(ruled_out_since(VERDICT_LEAK, "while hardly anything else was freed"));
+	CHECK(WHY_NOT(LEAK, grew_so, .how = OUTLOOK_GROWS));
 	growth(0, GROWTH_LINEAR, CERTAINTY_LOW, 9);
 	judge();
-	CHECK(ruled_out_since(VERDICT_LEAK, "what grows (train.py:73 save, 9.00 GiB) is too uncertain"));
+	CHECK(WHY_NOT(LEAK, grows_uncertain, .site = "train.py:73 save", .bytes = G(9)));
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 9);
 	growths[0].file_backed = true;
 	judge();
@@ -241,47 +218,45 @@ TEST(a_leak_says_its_pace_and_its_end)
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 2);
 	growths[0].per_step = 3 * MIB;
 	judge();
-	const char *text = held(VERDICT_LEAK)->evidence;
-	CHECK(says(text, "3.0 MiB more each step"));
-	CHECK(lacks(text, "second") && lacks(text, "runs out") && lacks(text, "same pace") && lacks(text, "others"));
+	CHECK(SAYS(LEAK, each_step, .rate = 3 * MIB));
+	CHECK(LACKS(LEAK, each_second) && LACKS(LEAK, memory_ends) && LACKS(LEAK, same_pace) &&
+	      LACKS(LEAK, others_grow));
 	growths[0].per_step = 0;
 	growths[0].sites = 2;
 	growths[0].per_second = 3 * MIB;
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->evidence, "MiB more each second") &&
-	      lacks(held(VERDICT_LEAK)->evidence, "each step"));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "and 1 more site at the same pace"));
+	CHECK(SAYS(LEAK, each_second, .rate = 3 * MIB) && LACKS(LEAK, each_step));
+	CHECK(SAYS(LEAK, one_more_site) && SAYS(LEAK, same_pace));
 	growths[0].per_second = 0;
 	judge();
-	CHECK(lacks(held(VERDICT_LEAK)->evidence, "more each") &&
-	      says(held(VERDICT_LEAK)->evidence, "since the start"));
+	CHECK(LACKS(LEAK, each_step) && LACKS(LEAK, each_second) && SAYS(LEAK, since_start));
 	growths[0].late = true;
 	growths[0].since = 7.45;
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->evidence, "since second 7.5"));
+	CHECK(SAYS(LEAK, since_second, .moment = 7.45));
 	growths[0].since = 188.5; /* the middle of two steps */
 	growths[0].per_step = 3 * MIB;
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->evidence, "since step 188"));
+	CHECK(SAYS(LEAK, since_step, .step = 188));
 	short_of_800_mib();
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 2);
 	growths[0].fails_step = 900; /* it has failed: nothing to forecast */
 	judge();
-	CHECK(lacks(held(VERDICT_LEAK)->evidence, "runs out"));
+	CHECK(LACKS(LEAK, memory_ends));
 }
 
 TEST(a_little_leak_matters_if_it_will_meet_the_limit)
 {
 	begin(24, 0, 5, 18.6, 18.7);
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 1.19);
-	CHECK(!now(VERDICT_LEAK) && ruled_out_since(VERDICT_LEAK, "little and far from the limit"));
+	CHECK(!now(VERDICT_LEAK) && WHY_NOT(LEAK, grows_little));
 	growths[0].fails_step = 5000;
 	CHECK(now(VERDICT_LEAK));
 	growths[0].fails_step = 0;
 	growths[0].fails_ns = 5000;
 	CHECK(now(VERDICT_LEAK));
 	growths[0].fails_in = 5.01; /* later than five times the run */
-	CHECK(!now(VERDICT_LEAK) && ruled_out_since(VERDICT_LEAK, "little and far from the limit"));
+	CHECK(!now(VERDICT_LEAK) && WHY_NOT(LEAK, grows_little));
 	growths[0].fails_in = 5;
 	CHECK(now(VERDICT_LEAK));
 	growths[1] = growths[2] = growths[0]; /* the forecast is of all three */
@@ -304,14 +279,14 @@ TEST(copies_say_what_to_drop)
 	short_of_800_mib();
 	copied(3, 2, 15);
 	judge();
-	CHECK(says(held(VERDICT_COPIES)->advice, "drop one of them"));
+	CHECK(SAYS(COPIES, drop_one));
 	CHECK_EQ(certainty(VERDICT_COPIES), CERTAINTY_MEDIUM);
 	CHECK(held(VERDICT_COPIES)->sites[1] && !held(VERDICT_COPIES)->sites[2]);
 	copied(3, 3, 16);
 	copies[0].owners[2] = "c";
 	copies[0].owners[3] = "d";
 	judge();
-	CHECK(says(held(VERDICT_COPIES)->advice, "drop all but one of them"));
+	CHECK(SAYS(COPIES, drop_all_but_one));
 	CHECK_EQ(certainty(VERDICT_COPIES), CERTAINTY_HIGH);
 	CHECK(!strcmp(held(VERDICT_COPIES)->sites[3], "d"));
 	device.copies_known = false;
@@ -325,11 +300,11 @@ TEST(copies_that_may_both_be_needed)
 	short_of_800_mib();
 	copied(3, 2, 40);
 	judge();
-	CHECK(lacks(held(VERDICT_COPIES)->evidence, "if one can go"));
+	CHECK(LACKS(COPIES, if_one_can_go));
 	copies[0].used = true;
 	judge();
-	CHECK(says(held(VERDICT_COPIES)->evidence, "copies, if one can go: 2 sets of 40 blocks"));
-	CHECK(says(held(VERDICT_COPIES)->advice, "if one can go, drop one of them"));
+	CHECK(SAYS(COPIES, if_one_can_go) && SAYS(COPIES, copies_alive, .count = 2, .alike = 40));
+	CHECK(SAYS(COPIES, drop_if) && SAYS(COPIES, drop_one));
 }
 
 /* What the request was for is the cause, however little is there of it, and whatever is unused. */
@@ -346,14 +321,12 @@ TEST(a_copy_that_was_begun)
 	copies[0].missing = G(2.9);
 	copies[0].times[1] = 2;
 	judge();
-	CHECK(only(VERDICT_COPIES) &&
-	      ruled_out_since(VERDICT_FRAGMENTATION, "what failed was one more copy, which needed 2.90 GiB"));
+	CHECK(only(VERDICT_COPIES) && WHY_NOT(FRAGMENTATION, unused_but_copy, .missing = G(2.9)));
 	CHECK_EQ(held(VERDICT_COPIES)->bytes, G(2.9) + (40 << 20));
 	CHECK_EQ(certainty(VERDICT_COPIES), CERTAINTY_HIGH);
-	CHECK(says(held(VERDICT_COPIES)->evidence,
-		   "being made when it failed: 40.0 MiB of it were there, 2.90 GiB were missing"));
-	CHECK(says(held(VERDICT_COPIES)->evidence, "(2 of them)"));
-	CHECK(says(held(VERDICT_COPIES)->advice, "make it on the host"));
+	CHECK(SAYS(COPIES, copy_begun, .there = 40 * MIB, .missing = G(2.9)));
+	CHECK(SAYS(COPIES, so_many, .count = 2));
+	CHECK(SAYS(COPIES, make_on_host));
 }
 
 /* ---- other processes --------------------------------------------------------------------------------------- */
@@ -378,17 +351,17 @@ TEST(neighbours_are_named)
 	short_of_800_mib();
 	neighbour(0, 200, 3, 0);
 	judge();
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "200 holds 12.5 %"));
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->advice, "2 were on it") &&
-	      lacks(held(VERDICT_OTHER_PROCESS)->advice, "hold less"));
+	CHECK(SAYS(OTHER_PROCESS, neighbour, .pid = 200) && SAYS(OTHER_PROCESS, neighbour_holds, .percent = 12.5));
+	CHECK(SAYS(OTHER_PROCESS, fewer_processes, .count = 2) && LACKS(OTHER_PROCESS, line_less));
 	neighbours[0].site = "serve.py:12 load";
 	neighbours[0].site_bytes = G(1.1); /* less than a twentieth of the device is not worth the name */
 	judge();
-	CHECK(lacks(held(VERDICT_OTHER_PROCESS)->evidence, "serve.py"));
+	CHECK(LACKS(OTHER_PROCESS, line_holds));
 	neighbours[0].site_bytes = G(2);
 	judge();
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "; serve.py:12 load of 200 holds 2.00 GiB"));
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->advice, "2 were on it, or let serve.py:12 load of 200 hold less"));
+	CHECK(SAYS(OTHER_PROCESS, line_holds, .site = "serve.py:12 load", .pid = 200, .bytes = G(2)));
+	CHECK(SAYS(OTHER_PROCESS, fewer_processes, .count = 2) &&
+	      SAYS(OTHER_PROCESS, line_less, .site = "serve.py:12 load", .pid = 200));
 	CHECK(!strcmp(held(VERDICT_OTHER_PROCESS)->sites[0], "serve.py:12 load"));
 	CHECK_EQ(certainty(VERDICT_OTHER_PROCESS), CERTAINTY_HIGH);
 	double alone = held(VERDICT_OTHER_PROCESS)->confidence;
@@ -396,19 +369,20 @@ TEST(neighbours_are_named)
 	CHECK(now(VERDICT_OTHER_PROCESS) && held(VERDICT_OTHER_PROCESS)->confidence > alone);
 	neighbours[0].pid = 0;
 	judge();
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "others hold 12.5 %"));
+	CHECK(SAYS(OTHER_PROCESS, others_hold, .percent = 12.5));
 	neighbour(0, 200, 1.5, 0);
 	neighbour(1, 300, 0.6, 0); /* too little by itself */
 	judge();
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "200 most (1.50 GiB); without the largest it fits"));
+	CHECK(SAYS(OTHER_PROCESS, neighbours_hold, .pid = 200, .bytes = G(1.5)) &&
+	      SAYS(OTHER_PROCESS, without_largest));
 	neighbour(0, 200, 0.7, 0);
 	neighbour(1, 0, 1, 0);
 	judge();
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "without all of them it fits"));
+	CHECK(SAYS(OTHER_PROCESS, without_all));
 	neighbour(2, 400, 0.1, 0);
 	neighbours[0].bytes = neighbours[1].bytes = neighbours[2].bytes = G(2);
 	judge();
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "without any one of them it fits"));
+	CHECK(SAYS(OTHER_PROCESS, without_any));
 }
 
 TEST(a_process_that_nobody_saw)
@@ -420,7 +394,7 @@ TEST(a_process_that_nobody_saw)
 	device.unexplained = -(int64_t)G(1.3);
 	CHECK(!now(VERDICT_OTHER_PROCESS));
 	device.neighbours_known = false;
-	CHECK(!now(VERDICT_OTHER_PROCESS) && ruled_out_since(VERDICT_OTHER_PROCESS, "but 0 B was ours or free"));
+	CHECK(!now(VERDICT_OTHER_PROCESS) && WHY_NOT(OTHER_PROCESS, accounted_for));
 	device.unexplained = (int64_t)G(1.19); /* contexts may take a twentieth */
 	CHECK(!now(VERDICT_OTHER_PROCESS) && out(VERDICT_OTHER_PROCESS));
 	device.unexplained = (int64_t)G(1.21);
@@ -445,15 +419,14 @@ TEST(a_phase_is_compared_with_what_it_asked_for)
 	judge();
 	CHECK_EQ(held(VERDICT_PHASE_PEAK)->bytes, G(3.5));
 	CHECK_EQ(certainty(VERDICT_PHASE_PEAK), CERTAINTY_HIGH);
-	CHECK(says(held(VERDICT_PHASE_PEAK)->evidence,
-		   "evaluate needs 19.50 GiB, no other phase more than 16.00 GiB (train)"));
-	CHECK(lacks(held(VERDICT_PHASE_PEAK)->advice, "no_grad"));
+	CHECK(SAYS(PHASE_PEAK, phase_needs, .phase = "evaluate", .need = G(19.5), .bytes = G(16), .other = "train"));
+	CHECK(LACKS(PHASE_PEAK, phase_no_grad));
 	device.most_for = CATEGORY_activations;
 	judge();
-	CHECK(says(held(VERDICT_PHASE_PEAK)->advice, "no_grad"));
+	CHECK(SAYS(PHASE_PEAK, phase_no_grad));
 	device.no_graph = true;
 	judge();
-	CHECK(lacks(held(VERDICT_PHASE_PEAK)->advice, "no_grad"));
+	CHECK(LACKS(PHASE_PEAK, phase_no_grad));
 	phase(2, "other's", 999, 0, 23, false); /* of another process */
 	CHECK(now(VERDICT_PHASE_PEAK));
 	phases[2].pid = 100;
@@ -505,7 +478,7 @@ TEST(what_grew_is_no_phase)
 	phase(1, "evaluate", 100, 8, 16.5, true);
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 4);
 	judge();
-	CHECK(only(VERDICT_LEAK) && ruled_out_since(VERDICT_PHASE_PEAK, "what grew was there before"));
+	CHECK(only(VERDICT_LEAK) && WHY_NOT(PHASE_PEAK, grew_before_phase));
 }
 
 TEST(a_line_of_the_loop_runs_often)
@@ -566,7 +539,7 @@ TEST(holes_so_far)
 	CHECK_EQ(held(VERDICT_FRAGMENTATION)->bytes, G(25) - G(0.8));
 	CHECK_EQ(certainty(VERDICT_FRAGMENTATION), CERTAINTY_MEDIUM);
 	device.pool.free_segments = G(1.2); /* 29.75 % */
-	CHECK(!now(VERDICT_FRAGMENTATION) && ruled_out_since(VERDICT_FRAGMENTATION, "a cache"));
+	CHECK(!now(VERDICT_FRAGMENTATION) && WHY_NOT(FRAGMENTATION, unused_is_cache));
 	device.pool.free_segments = EVIDENCE_UNKNOWN;
 	CHECK(!now(VERDICT_FRAGMENTATION) && nothing(VERDICT_FRAGMENTATION));
 	device.pool.free_segments = 0;
@@ -588,15 +561,14 @@ TEST(holes_are_a_fiftieth_of_the_device)
 	device.pool.largest_hole = G(0.1);
 	CHECK(now(VERDICT_FRAGMENTATION));
 	device.pool.allocated = G(20 - 0.47);
-	CHECK(!now(VERDICT_FRAGMENTATION) &&
-	      ruled_out_since(VERDICT_FRAGMENTATION, "are unused and could serve this request"));
+	CHECK(!now(VERDICT_FRAGMENTATION) && WHY_NOT(FRAGMENTATION, unused_little));
 }
 
 TEST(a_hole_that_is_large_enough_is_no_hole_too_small)
 {
 	begin(24, 2, 0.5, 17, 20);
 	device.pool.largest_hole = G(2);
-	CHECK(!now(VERDICT_FRAGMENTATION) && ruled_out_since(VERDICT_FRAGMENTATION, "is large enough, but"));
+	CHECK(!now(VERDICT_FRAGMENTATION) && WHY_NOT(FRAGMENTATION, hole_for_others));
 	device.pool.largest_hole--;
 	CHECK(now(VERDICT_FRAGMENTATION) && certainty(VERDICT_FRAGMENTATION) == CERTAINTY_HIGH);
 	device.pool.largest_hole = EVIDENCE_UNKNOWN;
@@ -612,14 +584,14 @@ TEST(holes_beside_what_grew)
 	CHECK(held(VERDICT_FRAGMENTATION) && held(VERDICT_LEAK));
 	growths[0].bytes = G(5.4);
 	judge();
-	CHECK(only(VERDICT_LEAK) && ruled_out_since(VERDICT_FRAGMENTATION, "would have filled them soon"));
+	CHECK(only(VERDICT_LEAK) && WHY_NOT(FRAGMENTATION, unused_but_growth));
 	device.growth.count = 0;
 	copied(5, 2, 40);
 	judge();
 	CHECK(held(VERDICT_FRAGMENTATION) && held(VERDICT_COPIES));
 	copied(5.4, 2, 40);
 	judge();
-	CHECK(only(VERDICT_COPIES) && ruled_out_since(VERDICT_FRAGMENTATION, "little beside the copies"));
+	CHECK(only(VERDICT_COPIES) && WHY_NOT(FRAGMENTATION, unused_but_copies));
 	begin(24, 0.5, 0.1, 20 - 0.5, 20); /* what is no cause itself explains no hole away */
 	device.pool.largest_hole = G(0.1);
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 1.1);
@@ -652,7 +624,7 @@ TEST(certainty_of_what_is_kept_or_not_mapped)
 	begin(24, 3, 0.5, 20, 23);
 	device.pool.graphs = (struct evidence_graphs){ .captures = 2, .pools = 2, .reserved = G(4), .unused = G(3) };
 	CHECK(now(VERDICT_RETAINED) && certainty(VERDICT_RETAINED) == CERTAINTY_HIGH);
-	CHECK(says(held(VERDICT_RETAINED)->advice, "graph_pool_handle"));
+	CHECK(SAYS(RETAINED, share_graph_pool));
 	short_of_800_mib();
 	device.unmapped = G(3);
 	CHECK(now(VERDICT_OUTSIDE_POOL) && certainty(VERDICT_OUTSIDE_POOL) == CERTAINTY_HIGH);
@@ -689,12 +661,12 @@ TEST(a_tenth_of_the_device_outside_the_pool)
 	device.parts.count = 3;
 	judge();
 	CHECK(only(VERDICT_OUTSIDE_POOL) &&
-	      says(held(VERDICT_OUTSIDE_POOL)->evidence, "2.50 GiB of ours lie outside the pool (NCCL 1.50 GiB)"));
+	      SAYS(OUTSIDE_POOL, lies_outside, .bytes = G(2.5), .name = "NCCL", .each = G(1.5)));
 	CHECK_EQ(certainty(VERDICT_OUTSIDE_POOL), CERTAINTY_HIGH);
 	parts[0].bytes = G(1.3); /* 9.6 % */
 	CHECK(!now(VERDICT_OUTSIDE_POOL) && out(VERDICT_OUTSIDE_POOL));
 	parts[1].bytes = G(2);
-	CHECK(now(VERDICT_OUTSIDE_POOL) && says(held(VERDICT_OUTSIDE_POOL)->evidence, "(cuBLAS 2.00 GiB)"));
+	CHECK(now(VERDICT_OUTSIDE_POOL) && SAYS(OUTSIDE_POOL, lies_outside, .name = "cuBLAS", .each = G(2)));
 	device.request.bytes = device.request.block_bytes = G(4); /* it would not do */
 	CHECK(!now(VERDICT_OUTSIDE_POOL));
 	device.parts.count = 0;
@@ -708,41 +680,34 @@ TEST(a_tenth_of_the_device_outside_the_pool)
 
 /* ---- advice where nothing else helps ------------------------------------------------------------------------- */
 
-static const char *advice(void)
-{
-	judge();
-	return held(VERDICT_CAPACITY) ? held(VERDICT_CAPACITY)->advice : NULL;
-}
-
 TEST(advice_is_by_what_most_is_for)
 {
 	static const struct {
 		enum category category;
-		const char *says;
+		enum reason_kind says;
 	} all[] = {
-		{ CATEGORY_activations, "activation checkpointing" },
-		{ CATEGORY_parameters, "smaller model or type" },
-		{ CATEGORY_gradients, "shard them" },
-		{ CATEGORY_optimizer, "shard or offload its state" },
-		{ CATEGORY_checkpoint, "load it to the host" },
-		{ CATEGORY_kv_cache, "fewer or shorter sequences" },
-		{ CATEGORY_workspace, "CUBLAS_WORKSPACE_CONFIG" },
+		{ CATEGORY_activations, REASON_most_activations }, { CATEGORY_parameters, REASON_most_parameters },
+		{ CATEGORY_gradients, REASON_most_gradients },     { CATEGORY_optimizer, REASON_most_optimizer },
+		{ CATEGORY_checkpoint, REASON_most_checkpoint },   { CATEGORY_kv_cache, REASON_most_kv_cache },
+		{ CATEGORY_workspace, REASON_most_workspaces },
 	};
 	short_of_800_mib();
-	CHECK(says(advice(), "need at least 819.2 MiB less: a smaller batch or model"));
+	CHECK(now(VERDICT_CAPACITY) && SAYS(CAPACITY, need_less, .missing = G(0.8)) && SAYS(CAPACITY, smaller_batch));
 	device.holder.site = "model.py:7 build";
 	device.holder.bytes = G(10);
 	device.holder.blocks = 40;
-	CHECK(says(advice(), "model.py:7 build holds most, 10.00 GiB in 40 blocks: if it must"));
+	CHECK(now(VERDICT_CAPACITY) &&
+	      SAYS(CAPACITY, holds_blocks, .site = "model.py:7 build", .bytes = G(10), .blocks = 40));
 	device.holder.blocks = 1;
-	CHECK(says(advice(), "in 1 block:"));
+	CHECK(now(VERDICT_CAPACITY) && SAYS(CAPACITY, holds_one_block, .bytes = G(10)));
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		device.most_for = all[i].category;
 		device.most_for_bytes = 0; /* nothing is known of it */
-		CHECK(lacks(advice(), all[i].says));
+		CHECK(now(VERDICT_CAPACITY) && lacks(VERDICT_CAPACITY, all[i].says));
 		device.most_for_bytes = G(12);
-		CHECK(says(advice(), all[i].says) &&
-		      says(advice(), "(12.00 GiB); of all kinds model.py:7 build holds most (10.00 GiB)"));
+		CHECK(now(VERDICT_CAPACITY) &&
+		      says(VERDICT_CAPACITY, all[i].says,
+			   FIGURES(.used = G(12), .site = "model.py:7 build", .bytes = G(10))));
 	}
 }
 
@@ -755,18 +720,18 @@ TEST(equal_blocks_of_one_line_are_kept_by_something)
 	device.holder.bytes = G(9.1); /* three quarters of them */
 	device.holder.blocks = 16;
 	device.holder.each = G(9.1) / 16;
-	CHECK(says(advice(), "16 blocks of 582.4 MiB: find what keeps them"));
+	CHECK(now(VERDICT_CAPACITY) && SAYS(CAPACITY, keeps_blocks, .blocks = 16, .each = G(9.1) / 16));
 	device.holder.blocks = 15;
-	CHECK(lacks(advice(), "find what keeps them"));
+	CHECK(now(VERDICT_CAPACITY) && LACKS(CAPACITY, keeps_blocks));
 	device.holder.blocks = 16;
 	device.holder.bytes = G(8.9);
-	CHECK(lacks(advice(), "find what keeps them"));
+	CHECK(now(VERDICT_CAPACITY) && LACKS(CAPACITY, keeps_blocks));
 	device.holder.bytes = G(9.1);
 	device.holder.each = 0; /* of many sizes */
-	CHECK(lacks(advice(), "find what keeps them"));
+	CHECK(now(VERDICT_CAPACITY) && LACKS(CAPACITY, keeps_blocks));
 	device.holder.each = G(9.1) / 16;
 	device.most_for = CATEGORY_workspace; /* one for each stream */
-	CHECK(lacks(advice(), "find what keeps them") && says(advice(), "CUBLAS_WORKSPACE_CONFIG"));
+	CHECK(now(VERDICT_CAPACITY) && LACKS(CAPACITY, keeps_blocks) && SAYS(CAPACITY, most_workspaces));
 }
 
 TEST(an_input_that_is_larger_than_all_is_said_to_be)
@@ -776,14 +741,14 @@ TEST(an_input_that_is_larger_than_all_is_said_to_be)
 	device.most_for_bytes = G(12);
 	device.holder.site = "train.py:9 step";
 	device.most_before = G(14); /* it has 20, and asks for 1 */
-	CHECK(says(advice(), "It is this input: no step before needed more than 14.00 GiB"));
+	CHECK(now(VERDICT_CAPACITY) && SAYS(CAPACITY, this_input, .first = G(14)));
 	device.most_before = G(14.01);
-	CHECK(lacks(advice(), "this input"));
+	CHECK(now(VERDICT_CAPACITY) && LACKS(CAPACITY, this_input));
 	device.most_before = 0;
-	CHECK(lacks(advice(), "this input"));
+	CHECK(now(VERDICT_CAPACITY) && LACKS(CAPACITY, this_input));
 	device.most_before = G(14);
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 0.5); /* not what was missing, but no step was like those before */
-	CHECK(lacks(advice(), "this input"));
+	CHECK(now(VERDICT_CAPACITY) && LACKS(CAPACITY, this_input));
 }
 
 /* None of it stays, but ever more of it is there at once. */
@@ -794,12 +759,10 @@ TEST(what_needs_more_and_more_is_told_as_exactly_as_it_is_known)
 	growths[0].works = false;
 	growths[0].outlook = OUTLOOK_PASSES;
 	judge();
-	CHECK(ruled_out_since(VERDICT_LEAK, "did so by blocks that come and go: next to none of them stays"));
+	CHECK(WHY_NOT(LEAK, grew_so, .how = OUTLOOK_PASSES));
 	growths[0].outlook = OUTLOOK_NEEDS_MORE;
 	judge();
-	CHECK(ruled_out_since(
-		VERDICT_LEAK,
-		"did so by blocks that come and go: next to none stays, but there are more of them, or larger ones"));
+	CHECK(WHY_NOT(LEAK, grew_so, .how = OUTLOOK_NEEDS_MORE));
 }
 
 /* Attempts that failed and were caught, and what they made is still there. */
@@ -808,11 +771,8 @@ TEST(what_failed_attempts_left_is_the_cause_where_it_would_have_done)
 	short_of_800_mib();
 	device.attempts = (struct evidence_attempts){ .count = 5, .bytes = G(1.21), .site = "fit.py:22 forward" };
 	CHECK(now(VERDICT_LEAK) && !held(VERDICT_CAPACITY));
-	CHECK(says(
-		held(VERDICT_LEAK)->evidence,
-		"5 requests failed before and were caught, and 1.21 GiB of what those attempts made (fit.py:22 forward)"));
-	CHECK(says(held(VERDICT_LEAK)->advice, "or the next attempt runs in its except block") &&
-	      !strcmp(held(VERDICT_LEAK)->sites[0], "fit.py:22 forward"));
+	CHECK(SAYS(LEAK, attempts_left, .count = 5, .bytes = G(1.21), .site = "fit.py:22 forward"));
+	CHECK(SAYS(LEAK, drop_attempts) && !strcmp(held(VERDICT_LEAK)->sites[0], "fit.py:22 forward"));
 	device.growth_known = false; /* such runs are short */
 	CHECK(now(VERDICT_LEAK));
 	device.attempts.bytes = G(1.19); /* less than a twentieth */
@@ -821,17 +781,9 @@ TEST(what_failed_attempts_left_is_the_cause_where_it_would_have_done)
 	device.attempts.bytes = G(1.21);
 	device.attempts.count = 1;
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 2);
-	CHECK(now(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "made by train.py:73 save:"));
+	CHECK(now(VERDICT_LEAK) && SAYS(LEAK, made_by, .site = "train.py:73 save"));
 	growths[0].bytes = G(0.1);
-	CHECK(now(VERDICT_LEAK) &&
-	      says(held(VERDICT_LEAK)->evidence,
-		   "1 request failed before and was caught, and 1.21 GiB of what that attempt made"));
-}
-
-static const char *leak_advice(void)
-{
-	judge();
-	return held(VERDICT_LEAK) ? held(VERDICT_LEAK)->advice : NULL;
+	CHECK(now(VERDICT_LEAK) && SAYS(LEAK, attempt_left, .bytes = G(1.21)));
 }
 
 /* Several tensors of a forward pass are kept by a graph; one is a result. */
@@ -842,11 +794,11 @@ TEST(a_graph_that_is_kept_is_to_be_detached)
 	growth(1, GROWTH_LINEAR, CERTAINTY_HIGH, 1);
 	growths[0].category = growths[1].category = CATEGORY_activations;
 	growths[0].tensors = 1;
-	CHECK(says(leak_advice(), "find what holds the blocks of"));
+	CHECK(now(VERDICT_LEAK) && SAYS(LEAK, find_holder));
 	growths[1].tensors = 1;
-	CHECK(says(leak_advice(), "detach() what is stored"));
+	CHECK(now(VERDICT_LEAK) && SAYS(LEAK, keeps_graph));
 	growths[0].category = CATEGORY_unknown;
-	CHECK(says(leak_advice(), "find what holds the blocks of"));
+	CHECK(now(VERDICT_LEAK) && SAYS(LEAK, find_holder));
 	growths[0].category = growths[1].category = CATEGORY_workspace; /* kept for each stream */
 	CHECK(!now(VERDICT_LEAK));
 	verdicts_fini(&found);

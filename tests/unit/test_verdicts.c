@@ -13,7 +13,7 @@ TEST(incident_1_copies_at_the_peak)
 	judge();
 	CHECK(only(VERDICT_COPIES));
 	CHECK_EQ(found.held[0].bytes, G(84));
-	CHECK(says(found.held[0].advice, "84.00 GiB"));
+	CHECK(SAYS(COPIES, share_storage, .bytes = G(84)));
 	CHECK(out(VERDICT_CAPACITY) && out(VERDICT_PHASE_PEAK) && out(VERDICT_FRAGMENTATION) && out(VERDICT_LEAK));
 	CHECK_EQ(found.status, STATUS_PROBLEM);
 }
@@ -27,9 +27,8 @@ TEST(incident_2_neighbours_hold_it)
 	judge();
 	CHECK(only(VERDICT_OTHER_PROCESS));
 	CHECK_EQ(held(VERDICT_OTHER_PROCESS)->bytes, G(3.80) + G(11.44));
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "64.8 %") &&
-	      says(held(VERDICT_OTHER_PROCESS)->evidence, "either one of them"));
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->advice, "3 were on it"));
+	CHECK(SAYS(OTHER_PROCESS, neighbours_hold, .percent = 64.8) && SAYS(OTHER_PROCESS, without_either));
+	CHECK(SAYS(OTHER_PROCESS, fewer_processes, .count = 3));
 }
 
 /* Same incident with a pool that has nothing unused: the user's verdict was fragmentation. */
@@ -52,7 +51,7 @@ TEST(incident_2_neighbours_phase)
 	phase(1, "evaluate", 3808634, 4, 15, false);
 	judge();
 	CHECK(held(VERDICT_OTHER_PROCESS) && held(VERDICT_PHASE_PEAK));
-	CHECK(says(held(VERDICT_PHASE_PEAK)->evidence, "evaluate of neighbour 3808634 takes 15.00 GiB"));
+	CHECK(SAYS(PHASE_PEAK, neighbours_phase, .phase = "evaluate", .pid = 3808634, .need = G(15)));
 	CHECK_EQ(found.held[0].kind, VERDICT_OTHER_PROCESS);
 }
 
@@ -65,7 +64,7 @@ TEST(incident_3_leak_accelerating)
 	growths[0].fails_high = 1090;
 	judge();
 	CHECK(only(VERDICT_LEAK));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "accelerating"));
+	CHECK(SAYS(LEAK, of_shape, .shape = GROWTH_ACCELERATING));
 	CHECK(out(VERDICT_CAPACITY) && out(VERDICT_FRAGMENTATION) && out(VERDICT_OTHER_PROCESS));
 	CHECK_EQ(verdict_certainty(held(VERDICT_LEAK)->confidence), CERTAINTY_HIGH);
 }
@@ -79,7 +78,7 @@ TEST(a_leak_is_foreseen)
 	growths[0].fails_high = 1090;
 	judge();
 	CHECK(only(VERDICT_LEAK));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "if it goes on, memory ends at step 1008 (95 %: 940 to 1090)"));
+	CHECK(SAYS(LEAK, memory_ends, .ends = { true, 1008, 940, 1090 }));
 }
 
 TEST(incident_3_opposite_capacity)
@@ -87,7 +86,7 @@ TEST(incident_3_opposite_capacity)
 	begin(23.69, 2.50, 1.89, 21.45, 21.50);
 	judge();
 	CHECK(only(VERDICT_CAPACITY));
-	CHECK(says(held(VERDICT_CAPACITY)->evidence, "short by 573.4 MiB to 624.6 MiB"));
+	CHECK(SAYS(CAPACITY, short_by_range, .least = G(0.56), .missing = G(0.61)));
 	CHECK(out(VERDICT_FRAGMENTATION) && out(VERDICT_LEAK) && out(VERDICT_OTHER_PROCESS) && out(VERDICT_COPIES));
 }
 
@@ -96,16 +95,12 @@ TEST(capacity_says_what_to_change)
 {
 	static const struct {
 		enum category most;
-		const char *way;
+		enum reason_kind way;
 	} ways[] = {
-		{ CATEGORY_activations,
-		  "Most are activations (9.00 GiB); of all kinds model.py:7 forward holds most (5.00 GiB): smaller batch" },
-		{ CATEGORY_parameters, "Most are parameters (9.00 GiB" },
-		{ CATEGORY_gradients, "shard them" },
-		{ CATEGORY_optimizer, "shard or offload its state" },
-		{ CATEGORY_checkpoint, "map_location" },
-		{ CATEGORY_kv_cache, "fewer or shorter sequences" },
-		{ CATEGORY_unknown, "model.py:7 forward holds most, 5.00 GiB in 3 blocks" },
+		{ CATEGORY_activations, REASON_most_activations }, { CATEGORY_parameters, REASON_most_parameters },
+		{ CATEGORY_gradients, REASON_most_gradients },     { CATEGORY_optimizer, REASON_most_optimizer },
+		{ CATEGORY_checkpoint, REASON_most_checkpoint },   { CATEGORY_kv_cache, REASON_most_kv_cache },
+		{ CATEGORY_unknown, REASON_holds_blocks },
 	};
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
 		begin(16, 4, 1, 14, 14.5);
@@ -115,12 +110,13 @@ TEST(capacity_says_what_to_change)
 		device.holder.bytes = G(5);
 		device.holder.blocks = 3;
 		judge();
-		const char *advice = held(VERDICT_CAPACITY)->advice;
-		CHECK(says(advice, "need at least 3.00 GiB less") && says(advice, ways[i].way));
+		CHECK(SAYS(CAPACITY, need_less, .missing = G(3)) &&
+		      says(VERDICT_CAPACITY, ways[i].way,
+			   FIGURES(.used = device.most_for_bytes, .site = "model.py:7 forward", .bytes = G(5))));
 	}
 	begin(16, 4, 1, 14, 14.5);
 	judge();
-	CHECK(says(held(VERDICT_CAPACITY)->advice, "a smaller batch or model, activation checkpointing"));
+	CHECK(SAYS(CAPACITY, smaller_batch));
 }
 
 /* Many blocks of one size are kept by something. */
@@ -134,8 +130,7 @@ TEST(capacity_says_who_keeps_blocks_of_one_size)
 	device.holder.blocks = 24;
 	device.holder.bytes = G(12);
 	judge();
-	CHECK(says(held(VERDICT_CAPACITY)->advice,
-		   "eval.py:9 collect holds most, 24 blocks of 512.0 MiB: find what keeps them"));
+	CHECK(SAYS(CAPACITY, keeps_blocks, .site = "eval.py:9 collect", .blocks = 24, .each = 512 * MIB));
 }
 
 TEST(incident_4_host_pressure)
@@ -159,8 +154,8 @@ TEST(retained_graph_is_one_group)
 	growths[0].sites = 37;
 	judge();
 	CHECK(only(VERDICT_LEAK));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "and 36 more sites at the same pace"));
-	CHECK(!strstr(held(VERDICT_LEAK)->evidence, "gelu"));
+	CHECK(SAYS(LEAK, more_sites, .count = 36) && SAYS(LEAK, same_pace));
+	CHECK(LACKS(LEAK, and_second) && LACKS(LEAK, comma_second));
 }
 
 TEST(cache_that_fills_is_no_leak)
@@ -206,11 +201,10 @@ TEST(flat_lows_are_no_leak)
 	judge();
 	CHECK_EQ(found.held_count, 0);
 	CHECK(out(VERDICT_LEAK));
-	CHECK(says(found.ruled_out[0].evidence, "outlives its 200 steps does not grow") &&
-	      !strstr(found.ruled_out[0].evidence, "behind"));
+	CHECK(WHY_NOT(LEAK, steps_keep_nothing, .steps = 200) && found.ruled_out[0].evidence.count == 1);
 	device.behind_steps = true;
 	judge();
-	CHECK(says(found.ruled_out[0].evidence, "200 steps does not grow; it failed behind them"));
+	CHECK(WHY_NOT(LEAK, steps_keep_nothing, .steps = 200) && WHY_NOT(LEAK, failed_behind_steps));
 }
 
 TEST(driver_failures_are_evidence_not_ooms)
@@ -252,12 +246,12 @@ TEST(sum_fits_but_no_hole_does)
 	judge();
 	CHECK(only(VERDICT_FRAGMENTATION));
 	CHECK_EQ(held(VERDICT_FRAGMENTATION)->bytes, G(36.51) - G(33.5));
-	CHECK(says(held(VERDICT_FRAGMENTATION)->advice, "expandable_segments:True"));
+	CHECK(SAYS(FRAGMENTATION, expandable_wins));
 	CHECK(out(VERDICT_CAPACITY));
 	device.pool.expandable = true;
 	judge();
 	CHECK(only(VERDICT_FRAGMENTATION));
-	CHECK(!strstr(held(VERDICT_FRAGMENTATION)->advice, "expandable_segments:True"));
+	CHECK(SAYS(FRAGMENTATION, expandable_already) && LACKS(FRAGMENTATION, expandable_wins));
 }
 
 /* 3 GiB short in one piece, 4 GiB unused, which do for this request; the step would have asked for 9 GiB. */
@@ -268,8 +262,8 @@ TEST(the_rest_of_the_step_would_not_fit)
 	judge();
 	CHECK(only(VERDICT_CAPACITY));
 	CHECK_EQ(held(VERDICT_CAPACITY)->bytes, G(4));
-	CHECK(says(held(VERDICT_CAPACITY)->evidence, "this one rises by 9.00 GiB from here: short by 4.00 GiB"));
-	CHECK(says(held(VERDICT_CAPACITY)->advice, "at least 4.00 GiB less"));
+	CHECK(SAYS(CAPACITY, short_as_steps_rise, .rise = G(9), .missing = G(4)));
+	CHECK(SAYS(CAPACITY, need_less, .missing = G(4)));
 	CHECK(out(VERDICT_FRAGMENTATION));
 	device.request.rise = G(5);
 	judge();
@@ -284,9 +278,9 @@ TEST(holes_in_a_first_step)
 	judge();
 	CHECK_EQ((int)found.held_count, 2);
 	CHECK(found.held[0].kind == VERDICT_CAPACITY && found.held[1].kind == VERDICT_FRAGMENTATION);
-	CHECK(says(found.held[0].evidence, "no earlier step says what would still have been asked for"));
+	CHECK(said(&found.held[0], REASON_rest_unknown, FIGURES()));
 	CHECK(verdict_certainty(found.held[1].confidence) == CERTAINTY_LOW);
-	CHECK(says(found.held[1].evidence, "no earlier step says what would still have been asked for"));
+	CHECK(said(&found.held[1], REASON_rest_unknown, FIGURES()));
 	CHECK(verdict_certainty(found.held[0].confidence) == CERTAINTY_MEDIUM); /* it may be the holes */
 	begin(60, 4, 1, 46.3, 54); /* 4.7 GiB would be left behind it, 8 % of the device are 4.8 */
 	device.request.rise = EVIDENCE_UNKNOWN;
@@ -305,7 +299,7 @@ TEST(large_holes_in_a_first_step)
 	CHECK(found.held[0].kind == VERDICT_FRAGMENTATION);
 	CHECK_EQ(found.held[0].bytes, G(19));
 	CHECK(verdict_certainty(found.held[0].confidence) == CERTAINTY_MEDIUM);
-	CHECK(says(found.held[0].evidence, "no earlier step says what would still have been asked for"));
+	CHECK(said(&found.held[0], REASON_rest_unknown, FIGURES()));
 	begin(60, 4, 1, 46.1, 54);
 	device.request.rise = EVIDENCE_UNKNOWN;
 	judge();
@@ -321,8 +315,7 @@ TEST(who_pins_is_named)
 	device.pins.count = 2;
 	judge();
 	CHECK(only(VERDICT_FRAGMENTATION));
-	CHECK(says(held(VERDICT_FRAGMENTATION)->evidence,
-		   "train.py:7 keep pins segments with 4.00 GiB unused by 512.0 MiB of blocks"));
+	CHECK(SAYS(FRAGMENTATION, pins_segments, .site = "train.py:7 keep", .pinned = G(4), .bytes = 512 * MIB));
 	CHECK(!strcmp(held(VERDICT_FRAGMENTATION)->sites[1], "train.py:9 cache"));
 }
 
@@ -351,12 +344,12 @@ TEST(holes_of_graphs_are_no_fragmentation)
 	graphs(2.5, 8, 8);
 	CHECK(only(VERDICT_RETAINED));
 	CHECK_EQ(held(VERDICT_RETAINED)->bytes, G(2.5));
-	CHECK(says(held(VERDICT_RETAINED)->evidence, "private pools of 8 CUDA graphs keep 2.50 GiB"));
-	CHECK(says(held(VERDICT_RETAINED)->advice, "graph_pool_handle"));
+	CHECK(SAYS(RETAINED, graphs_keep, .count = 8, .bytes = G(2.5)));
+	CHECK(SAYS(RETAINED, share_graph_pool));
 	CHECK(out(VERDICT_FRAGMENTATION) && out(VERDICT_CAPACITY));
 	graphs(2.5, 8, 1); /* they share one already */
 	CHECK(only(VERDICT_RETAINED));
-	CHECK(!strstr(held(VERDICT_RETAINED)->advice, "graph_pool_handle"));
+	CHECK(SAYS(RETAINED, fewer_graphs) && LACKS(RETAINED, share_graph_pool));
 	graphs(0.9, 8, 8); /* too little of it */
 	CHECK(only(VERDICT_CAPACITY));
 	CHECK(out(VERDICT_FRAGMENTATION));
@@ -394,8 +387,8 @@ TEST(a_capture_cannot_use_the_common_pool)
 	judge();
 	CHECK(only(VERDICT_RETAINED));
 	CHECK_EQ(held(VERDICT_RETAINED)->bytes, G(4));
-	CHECK(says(held(VERDICT_RETAINED)->evidence, "in a capture"));
-	CHECK(says(held(VERDICT_RETAINED)->advice, "empty_cache"));
+	CHECK(SAYS(RETAINED, asked_in_capture));
+	CHECK(SAYS(RETAINED, empty_before_capture));
 	device.pool.graphs.common_idle = 0; /* nothing of it could be returned */
 	judge();
 	CHECK(only(VERDICT_CAPACITY));
@@ -411,7 +404,7 @@ TEST(graphs_beside_nccl)
 	};
 	judge();
 	CHECK(only(VERDICT_RETAINED));
-	CHECK(says(held(VERDICT_RETAINED)->evidence, "3 CUDA graphs"));
+	CHECK(SAYS(RETAINED, graphs_keep, .count = 3));
 }
 
 TEST(idle_cache_is_no_fragmentation)
@@ -446,25 +439,20 @@ TEST(a_setting_that_grants_one_request_is_no_help)
 	device.request.rise = G(3.4);
 	setting(0, "expandable_segments:True", true, 1.4, 20);
 	judge();
-	CHECK(says(held(VERDICT_FRAGMENTATION)->advice,
-		   "expandable_segments:True: replayed with it this request fits"));
+	CHECK(SAYS(FRAGMENTATION, setting_fits, .setting = "expandable_segments:True"));
 	setting(0, "expandable_segments:True", true, 1.3, 20);
 	judge();
-	CHECK(says(
-		held(VERDICT_FRAGMENTATION)->advice,
-		"no setting of the allocator helps for long (1 replayed; with expandable_segments:True this request fits, "
-		"1.30 GiB to spare)"));
+	CHECK(SAYS(FRAGMENTATION, setting_brief, .count = 1, .setting = "expandable_segments:True", .bytes = G(1.3)));
 	device.pool.replay.settings[0].unused = G(0.1);
 	judge();
-	CHECK(says(held(VERDICT_FRAGMENTATION)->advice,
-		   "expandable_segments:True: replayed with it this request fits"));
+	CHECK(SAYS(FRAGMENTATION, setting_fits, .setting = "expandable_segments:True"));
 	device.request.rise = EVIDENCE_UNKNOWN; /* as much again will do */
 	device.pool.replay.settings[0].spare = G(1.91);
 	judge();
-	CHECK(says(held(VERDICT_FRAGMENTATION)->advice, "with it this request fits, 1.91 GiB to spare"));
+	CHECK(SAYS(FRAGMENTATION, setting_fits, .bytes = G(1.91)));
 	device.pool.replay.settings[0].spare = G(1.89);
 	judge();
-	CHECK(says(held(VERDICT_FRAGMENTATION)->advice, "for long"));
+	CHECK(SAYS(FRAGMENTATION, setting_brief));
 }
 
 /* Each needs more than those before: holes would have been filled soon, if that is twice as much as they are. */
@@ -475,8 +463,7 @@ TEST(steps_that_need_more_and_more)
 	device.step_latest = G(19.1);
 	judge();
 	CHECK(only(VERDICT_CAPACITY) && out(VERDICT_FRAGMENTATION));
-	CHECK(says(held(VERDICT_CAPACITY)->advice,
-		   "Each step needs more than those before, 15.00 GiB at first and 19.10 GiB lately"));
+	CHECK(SAYS(CAPACITY, steps_need_more, .first = G(15), .latest = G(19.1)));
 	device.step_latest = G(18.9); /* later, but they would */
 	judge();
 	CHECK(found.held_count == 2 && found.held[0].kind == VERDICT_CAPACITY &&
@@ -486,8 +473,7 @@ TEST(steps_that_need_more_and_more)
 	device.step_latest = G(16.1); /* less than a twentieth of the device is no cause */
 	judge();
 	CHECK(only(VERDICT_FRAGMENTATION));
-	CHECK(says(held(VERDICT_FRAGMENTATION)->evidence,
-		   "each step needs more than those before (15.00 GiB at first, 16.10 GiB lately)"));
+	CHECK(SAYS(FRAGMENTATION, steps_will_fill, .first = G(15), .latest = G(16.1)));
 }
 
 /* What leaks beside the pool is one cause, and no second one; what does not grow there still is. */
@@ -504,7 +490,7 @@ TEST(a_leak_outside_of_the_pool)
 	growths[0].outside_pool = true;
 	judge();
 	CHECK(only(VERDICT_LEAK) && out(VERDICT_OUTSIDE_POOL));
-	CHECK(says(held(VERDICT_LEAK)->advice, "nothing gives them back to the driver"));
+	CHECK(SAYS(LEAK, keeps_from_driver));
 	growths[0].outside_pool = false;
 	judge();
 	CHECK(held(VERDICT_LEAK) && held(VERDICT_OUTSIDE_POOL));
@@ -519,13 +505,13 @@ TEST(a_graph_that_is_none)
 	growths[0].tensors = 3;
 	growths[0].block_bytes = G(0.1);
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->advice, "detach()")); /* nobody knows */
+	CHECK(SAYS(LEAK, keeps_graph)); /* nobody knows */
 	device.graph_nodes = 25;
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->advice, "detach()"));
+	CHECK(SAYS(LEAK, keeps_graph));
 	device.graph_nodes = 24;
 	judge();
-	CHECK(!strstr(held(VERDICT_LEAK)->advice, "detach()") && !strstr(held(VERDICT_LEAK)->advice, "graph"));
+	CHECK(LACKS(LEAK, keeps_graph) && SAYS(LEAK, may_be_hook));
 }
 
 /* What the host's allocators keep explains no failure of a device, however much it is; of one that was caught nobody
@@ -550,19 +536,17 @@ TEST(advice_is_what_the_replay_says)
 {
 	begin(24, 2, 0.5, 17, 20);
 	judge();
-	CHECK(says(held(VERDICT_FRAGMENTATION)->advice,
-		   "expandable_segments:True can win up to 3.00 GiB here (not replayed)"));
+	CHECK(SAYS(FRAGMENTATION, expandable_wins, .bytes = G(3)));
 	setting(0, "expandable_segments:True", true, 1, 20);
 	setting(1, "max_split_size_mb:64", true, 1.5, 20);
 	setting(2, "roundup_power2_divisions:8", false, 9, 20);
 	judge();
 	CHECK(only(VERDICT_FRAGMENTATION));
 	CHECK_EQ(held(VERDICT_FRAGMENTATION)->bytes, G(3));
-	CHECK(says(held(VERDICT_FRAGMENTATION)->evidence, "packed without holes the pool needs 3.00 GiB less"));
-	CHECK(says(held(VERDICT_FRAGMENTATION)->advice,
-		   "max_split_size_mb:64: replayed with it this request fits, 1.50 GiB to spare; so it does with "
-		   "expandable_segments:True (1.00 GiB)"));
-	CHECK(!strstr(held(VERDICT_FRAGMENTATION)->advice, "roundup"));
+	CHECK(SAYS(FRAGMENTATION, packed_less, .bytes = G(3)));
+	CHECK(SAYS(FRAGMENTATION, setting_fits, .setting = "max_split_size_mb:64", .bytes = G(1.5)) &&
+	      SAYS(FRAGMENTATION, setting_spare, .setting = "expandable_segments:True", .bytes = G(1)));
+	CHECK(held(VERDICT_FRAGMENTATION)->advice.count == 3 /* nor a third one */);
 }
 
 TEST(advice_that_does_not_help_is_not_given)
@@ -570,11 +554,11 @@ TEST(advice_that_does_not_help_is_not_given)
 	begin(24, 2, 0.5, 17, 20);
 	setting(0, "expandable_segments:True", false, 0, 20);
 	judge();
-	CHECK(says(held(VERDICT_FRAGMENTATION)->advice, "no setting of the allocator helps (1 replayed): use fewer"));
-	CHECK(!strstr(held(VERDICT_FRAGMENTATION)->advice, "expandable"));
+	CHECK(SAYS(FRAGMENTATION, no_setting, .count = 1) && SAYS(FRAGMENTATION, fewer_sizes_at_oom));
+	CHECK(LACKS(FRAGMENTATION, expandable_wins));
 	device.pool.replay.sizes_unknown = true; /* what they need may be less */
 	judge();
-	CHECK(says(held(VERDICT_FRAGMENTATION)->advice, "(not replayed)"));
+	CHECK(SAYS(FRAGMENTATION, expandable_wins));
 }
 
 TEST(no_fragmentation_means_that_no_packing_would_have_helped)
@@ -582,19 +566,16 @@ TEST(no_fragmentation_means_that_no_packing_would_have_helped)
 	begin(24, 4, 0.5, 17, 20);
 	judge();
 	CHECK(out(VERDICT_FRAGMENTATION));
-	for (size_t i = 0; i < found.ruled_out_count; i++)
-		if (found.ruled_out[i].kind == VERDICT_FRAGMENTATION)
-			CHECK(says(found.ruled_out[i].evidence, "less than 4.00 GiB: no packing would have helped"));
+	CHECK(WHY_NOT(FRAGMENTATION, too_little, .need = G(4)) && WHY_NOT(FRAGMENTATION, no_packing));
 	begin(24, 3, 0.5, 17, 20); /* across streams it would have */
 	device.pool.apart = G(1);
 	judge();
-	for (size_t i = 0; i < found.ruled_out_count; i++)
-		if (found.ruled_out[i].kind == VERDICT_FRAGMENTATION)
-			CHECK(!strstr(found.ruled_out[i].evidence, "no packing"));
+	CHECK(WHY_NOT(FRAGMENTATION, too_little, .need = G(3)) &&
+	      ruled_out_without(VERDICT_FRAGMENTATION, REASON_no_packing));
 	setting(0, "max_split_size_mb:64", true, 0.2, 20); /* and here is how */
 	judge();
 	CHECK(held(VERDICT_FRAGMENTATION));
-	CHECK(says(held(VERDICT_FRAGMENTATION)->evidence, "3.00 GiB unused in the pool for all sizes and streams"));
+	CHECK(SAYS(FRAGMENTATION, unused_in_pool, .unused = G(3)) && SAYS(FRAGMENTATION, for_all_sizes));
 }
 
 TEST(settings_of_a_full_device_are_replayed)
@@ -605,11 +586,10 @@ TEST(settings_of_a_full_device_are_replayed)
 	setting(0, "expandable_segments:True", true, 0, 14);
 	setting(1, "max_split_size_mb:64", true, 0, 22.9);
 	judge();
-	CHECK(says(held(VERDICT_FRAGMENTATION)->advice,
-		   "expandable_segments:True: replayed with it the pool reserves 9.00 GiB less at most"));
+	CHECK(SAYS(FRAGMENTATION, setting_saves, .setting = "expandable_segments:True", .bytes = G(9)));
 	setting(0, "max_split_size_mb:64", true, 0, 22.9); /* not worth the name */
 	judge();
-	CHECK(says(held(VERDICT_FRAGMENTATION)->advice, "no setting of the allocator helps (1 replayed)"));
+	CHECK(SAYS(FRAGMENTATION, no_setting, .count = 1));
 }
 
 TEST(a_cache_is_emptied_only_where_that_helps)
@@ -625,7 +605,7 @@ TEST(a_cache_is_emptied_only_where_that_helps)
 	device.pool.replay.cached = G(4);
 	judge();
 	CHECK(held(VERDICT_RETAINED));
-	CHECK(says(held(VERDICT_RETAINED)->advice, "torch.cuda.empty_cache(): replayed, that gives 4.00 GiB)"));
+	CHECK(SAYS(RETAINED, empty_cache) && SAYS(RETAINED, replayed_gives, .bytes = G(4)));
 	device.pool.replay.cached = G(1);
 	judge();
 	CHECK(out(VERDICT_RETAINED));
@@ -648,7 +628,7 @@ TEST(nccl_beside_a_full_cache)
 	device.request.caller_name = "NCCL";
 	judge();
 	CHECK(only(VERDICT_RETAINED));
-	CHECK(says(held(VERDICT_RETAINED)->evidence, "NCCL"));
+	CHECK(SAYS(RETAINED, asked_beside, .name = "NCCL"));
 	CHECK(out(VERDICT_CAPACITY));
 }
 
@@ -717,14 +697,15 @@ TEST(workers_that_it_started_itself)
 	neighbour(1, 201, 6.0, 0);
 	neighbours[0].worker = true;
 	judge();
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "2 neighbours hold 52.1 % of cuda:0"));
+	CHECK(SAYS(OTHER_PROCESS, neighbours_hold, .count = 2, .percent = 52.1, .of = "cuda:0"));
 	neighbours[1].worker = true;
 	judge();
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "2 workers that it started itself hold 52.1 % of cuda:0"));
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->advice, "let workers keep nothing on cuda:0"));
+	CHECK(SAYS(OTHER_PROCESS, workers_hold, .count = 2, .percent = 52.1, .of = "cuda:0"));
+	CHECK(SAYS(OTHER_PROCESS, workers_keep_nothing, .of = "cuda:0"));
 	device.neighbours.count = 1;
 	judge();
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "200, a worker that it started itself, holds 27.1 %"));
+	CHECK(SAYS(OTHER_PROCESS, neighbour, .pid = 200) && SAYS(OTHER_PROCESS, own_worker) &&
+	      SAYS(OTHER_PROCESS, neighbour_holds, .percent = 27.1));
 }
 
 TEST(another_device_has_room)
@@ -734,18 +715,17 @@ TEST(another_device_has_room)
 	device.roomiest.total = G(24);
 	device.roomiest.free = G(1.5); /* just what is missing */
 	judge();
-	CHECK(says(held(VERDICT_CAPACITY)->advice,
-		   "put a part of it on cuda:1, which had 1.50 GiB free at its fullest, or need at least"));
+	CHECK(SAYS(CAPACITY, part_elsewhere, .other = "cuda:1", .free = G(1.5)) && SAYS(CAPACITY, need_less));
 	device.roomiest.free--;
 	judge();
-	CHECK(!strstr(held(VERDICT_CAPACITY)->advice, "cuda:1"));
+	CHECK(LACKS(CAPACITY, part_elsewhere));
 	device.roomiest.free = G(1.5);
 	device.roomiest.total = G(31); /* of a large one that is little */
 	judge();
-	CHECK(!strstr(held(VERDICT_CAPACITY)->advice, "cuda:1"));
+	CHECK(LACKS(CAPACITY, part_elsewhere));
 	device.roomiest.name = NULL;
 	judge();
-	CHECK(!strstr(held(VERDICT_CAPACITY)->advice, "at its fullest"));
+	CHECK(LACKS(CAPACITY, part_elsewhere));
 }
 
 TEST(copies_on_purpose_are_small_or_apart)
@@ -859,20 +839,17 @@ TEST(copy_on_write_is_no_leak)
 	evidence.host.copied = G(3);
 	judge();
 	CHECK_EQ(found.held_count, 0);
-	for (size_t i = 0; i < found.ruled_out_count; i++)
-		if (found.ruled_out[i].kind == VERDICT_LEAK)
-			CHECK(says(found.ruled_out[i].evidence, "workers copied 3.00 GiB"));
+	CHECK(WHY_NOT(LEAK, workers_copied, .bytes = G(3)));
 }
 
 TEST(copies_on_write_are_what_pressure_can_be_relieved_of)
 {
 	host(32, 0.6, 0, 30);
 	judge();
-	CHECK(held(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->advice, "the host ledger shows"));
+	CHECK(SAYS(HOST_PRESSURE, need_less_of_machine));
 	evidence.host.copied = G(12);
 	judge();
-	CHECK(held(VERDICT_HOST_PRESSURE) &&
-	      says(held(VERDICT_HOST_PRESSURE)->advice, "copied 12.00 GiB of what they inherited"));
+	CHECK(SAYS(HOST_PRESSURE, fork_copied, .bytes = G(12)));
 }
 
 TEST(pinned_cache_that_fills_is_no_leak)
@@ -914,9 +891,7 @@ TEST(heap_of_what_leaks_on_a_device_is_no_second_leak)
 	leak_on_both("train.py:73 save", false, 6.67);
 	CHECK_EQ(found.held_count, 1);
 	CHECK(held(VERDICT_LEAK)->device && out(VERDICT_LEAK));
-	for (size_t i = 0; i < found.ruled_out_count; i++)
-		if (found.ruled_out[i].kind == VERDICT_LEAK)
-			CHECK(says(found.ruled_out[i].evidence, "belongs to what train.py:73 save keeps on"));
+	CHECK(WHY_NOT(LEAK, kept_with_device, .bytes = 100 * MIB, .site = "train.py:73 save", .of = "cuda:0"));
 	leak_on_both("train.py:80 other", false, 6.67);
 	CHECK_EQ(found.held_count, 2);
 	leak_on_both("train.py:80 other", true, 6.67);
@@ -988,7 +963,7 @@ TEST(shared_memory_full)
 	evidence.host.shm_used = 64 * MIB;
 	judge();
 	CHECK(only(VERDICT_HOST_PRESSURE));
-	CHECK(says(held(VERDICT_HOST_PRESSURE)->evidence, "/dev/shm is full"));
+	CHECK(SAYS(HOST_PRESSURE, shm_full));
 }
 
 TEST(nothing_known_is_said)

@@ -5,6 +5,8 @@
 #include "analyzer/diagnosis/verdicts.h"
 #include "tests/unit/test.h"
 
+#include <math.h>
+
 #define MIB  1048576ull
 #define GIB  1073741824ull
 #define G(x) ((uint64_t)((x) * 1073741824.0))
@@ -101,34 +103,116 @@ static inline void judge(void)
 		CHECK(found.held[i].confidence > 0 && found.held[i].confidence <= 1);
 }
 
+static inline const struct verdict *of_kind(const struct verdict *list, size_t count, enum verdict_kind kind)
+{
+	for (size_t i = 0; i < count; i++)
+		if (list[i].kind == kind)
+			return &list[i];
+	return NULL;
+}
+
 static inline const struct verdict *held(enum verdict_kind kind)
 {
-	for (size_t i = 0; i < found.held_count; i++)
-		if (found.held[i].kind == kind)
-			return &found.held[i];
-	return NULL;
+	return of_kind(found.held, found.held_count, kind);
 }
 
 static inline bool out(enum verdict_kind kind)
 {
-	for (size_t i = 0; i < found.ruled_out_count; i++)
-		if (found.ruled_out[i].kind == kind)
-			return true;
-	return false;
+	return of_kind(found.ruled_out, found.ruled_out_count, kind) != NULL;
 }
 
 static inline bool only(enum verdict_kind kind)
 {
-	return found.held_count == 1 && held(kind) && held(kind)->evidence && *held(kind)->evidence;
+	return found.held_count == 1 && held(kind) && held(kind)->evidence.count;
 }
 
-static inline bool says(const char *text, const char *part)
+/* Are the figures of `expected` that are not 0 those? Where a figure is summed up from parts of a GiB a byte may be
+ * cut. */
+static inline bool same_figures(const struct figures *figures, const struct figures *expected)
 {
-	bool yes = text && strstr(text, part);
-	if (!yes)
-		printf("# \"%s\" is not in \"%s\"\n", part, text ? text : "(null)");
-	return yes;
+	static const struct figures none;
+	static const struct {
+		size_t offset, size;
+		enum { WHOLE, REAL, WORDS, OTHER } how;
+	} rows[] = {
+#define HOW(type)          _Generic((type), uint64_t: WHOLE, double: REAL, const char *: WORDS, default: OTHER)
+#define FIGURE(name, unit) { offsetof(struct figures, name), sizeof(none.name), HOW(none.name) },
+#include "analyzer/diagnosis/reasons.def"
+#undef HOW
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const void *is = (const char *)figures + rows[i].offset;
+		const void *shall = (const char *)expected + rows[i].offset;
+		const char *const *a = is, *const *b = shall;
+		if (!memcmp(shall, (const char *)&none + rows[i].offset, rows[i].size))
+			continue;
+		if (rows[i].how == WHOLE   ? llabs((long long)(*(const uint64_t *)is - *(const uint64_t *)shall)) > 2
+		    : rows[i].how == REAL  ? fabs(*(const double *)is - *(const double *)shall) > 0.05
+		    : rows[i].how == WORDS ? !*a || strcmp(*a, *b)
+					   : memcmp(is, shall, rows[i].size))
+			return false;
+	}
+	return true;
 }
+
+/* Is that among a verdict's evidence or advice? */
+static inline bool said(const struct verdict *v, enum reason_kind reason, const struct figures *figures)
+{
+	for (size_t i = 0; v && i < v->evidence.count + v->advice.count; i++) {
+		const struct reason *r =
+			i < v->evidence.count ? &v->evidence.items[i] : &v->advice.items[i - v->evidence.count];
+		if (r->kind == reason && same_figures(&r->figures, figures))
+			return true;
+	}
+	return false;
+}
+
+static inline bool show(bool good, const struct verdict *v)
+{
+	char *evidence = v ? reasons_text(&v->evidence) : NULL, *advice = v ? reasons_text(&v->advice) : NULL;
+	if (!good)
+		printf("# evidence \"%s\", advice \"%s\"\n", evidence ? evidence : "", advice ? advice : "");
+	free(evidence);
+	free(advice);
+	return good;
+}
+
+static inline const struct verdict *held_or_fact(enum verdict_kind kind)
+{
+	const struct verdict *fact = of_kind(found.facts, found.fact_count, kind);
+	return fact ? fact : held(kind);
+}
+
+static inline bool says(enum verdict_kind kind, enum reason_kind reason, const struct figures *figures)
+{
+	const struct verdict *v = held_or_fact(kind);
+	return show(said(v, reason, figures), v);
+}
+
+static inline bool lacks(enum verdict_kind kind, enum reason_kind reason)
+{
+	const struct verdict *v = held_or_fact(kind);
+	return show(v && !said(v, reason, &(struct figures){ 0 }), v);
+}
+
+static inline bool ruled_out_as(enum verdict_kind kind, enum reason_kind reason, const struct figures *figures)
+{
+	const struct verdict *v = of_kind(found.ruled_out, found.ruled_out_count, kind);
+	return show(said(v, reason, figures), v);
+}
+
+static inline bool ruled_out_without(enum verdict_kind kind, enum reason_kind reason)
+{
+	const struct verdict *v = of_kind(found.ruled_out, found.ruled_out_count, kind);
+	return show(v && !said(v, reason, &(struct figures){ 0 }), v);
+}
+
+/* SAYS(CAPACITY, short_by, .missing = G(4)): it holds, and says that with these figures. LACKS(): it holds, and does
+ * not say that. WHY_NOT(): it is ruled out by that. */
+#define FIGURES(...)               (&(struct figures){ .none = 0, __VA_ARGS__ })
+#define SAYS(kind, reason, ...)    says(VERDICT_##kind, REASON_##reason, FIGURES(__VA_ARGS__))
+#define LACKS(kind, reason)        lacks(VERDICT_##kind, REASON_##reason)
+#define WHY_NOT(kind, reason, ...) ruled_out_as(VERDICT_##kind, REASON_##reason, FIGURES(__VA_ARGS__))
 
 static inline void host(double memory, double available, double swap, double anon)
 {

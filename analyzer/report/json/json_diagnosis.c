@@ -60,17 +60,25 @@ json_t *json_copies_left_out(struct diagnosis *diagnosis)
 	return o;
 }
 
+static json_t *json_reasons(const struct reasons *why)
+{
+	char *text = reasons_text(why);
+	json_t *out = json_text(text);
+	free(text);
+	return out;
+}
+
 static json_t *json_verdict(const struct verdict *v, bool holds, const struct held_question *held)
 {
 	json_t *o = json_object(), *sites = json_array();
 	json_object_set_new(o, "kind", json_string(verdict_name(v->kind)));
 	json_object_set_new(o, "device", json_text(v->device ? v->device->name : "host"));
-	json_object_set_new(o, "evidence", json_text(v->evidence));
+	json_object_set_new(o, "evidence", json_reasons(&v->evidence));
 	if (holds) {
 		json_object_set_new(o, "bytes", json_bytes(v->bytes));
 		json_object_set_new(o, "confidence", json_real(v->confidence));
 		json_object_set_new(o, "certainty", json_string(certainty_name(verdict_certainty(v->confidence))));
-		json_object_set_new(o, "advice", json_text(v->advice));
+		json_object_set_new(o, "advice", json_reasons(&v->advice));
 		for (int i = 0; i < VERDICT_SITES && v->sites[i]; i++)
 			json_array_append_new(sites, json_text(v->sites[i]));
 		json_object_set_new(o, "sites", json_incref(sites));
@@ -108,6 +116,6 @@ json_t *json_unknowns(const struct diagnosis *diagnosis)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < diagnosis->verdicts.unknown_count; i++)
-		json_array_append_new(list, json_text(diagnosis->verdicts.unknown[i].evidence));
+		json_array_append_new(list, json_reasons(&diagnosis->verdicts.unknown[i].evidence));
 	return list;
 }

@@ -217,7 +217,7 @@ static void print_cause(FILE *f, const struct verdict *v)
 	fputs("<li><b>", f);
 	page_print_name(f, output_format("%s", verdict_title(v->kind)));
 	fputs("</b> ", f);
-	page_print_name(f, strdup(v->evidence ? v->evidence : ""));
+	page_print_name(f, reasons_text(&v->evidence));
 	fputs(" <span class=\"figures\">", f);
 	page_print_name(f, output_format("%s, certainty %s", BYTES(v->bytes),
 					 certainty_name(verdict_certainty(v->confidence))));
@@ -233,20 +233,20 @@ static void print_causes(FILE *f, const struct verdicts *v)
 		print_cause(f, &v->held[i]);
 	fputs("</ol>\n", f);
 	for (size_t i = 0; i < v->held_count && i < MOST_CAUSES; i++)
-		if (v->held[i].advice) {
+		if (v->held[i].advice.count) {
 			fputs("<p class=\"do\"><b>Do</b> ", f);
-			page_print_name(f, strdup(v->held[i].advice));
+			page_print_name(f, reasons_text(&v->held[i].advice));
 			fputs("</p>\n", f);
 			break;
 		}
 }
 
-static void row(FILE *f, char *head, const char *text)
+static void row(FILE *f, char *head, const struct reasons *why)
 {
 	fputs("<div><dt>", f);
 	page_print_name(f, head);
 	fputs("</dt><dd>", f);
-	page_print_name(f, strdup(text ? text : ""));
+	page_print_name(f, reasons_text(why));
 	fputs("</dd></div>\n", f);
 }
 
@@ -261,13 +261,13 @@ static void print_others(FILE *f, const struct report *r)
 	fputs("<dl class=\"not\">\n", f);
 	for (size_t i = 0; i < v->ruled_out_count && shown < REPORT_MOST_RULED_OUT; i++)
 		if (v->ruled_out[i].device == d) {
-			row(f, output_format("no %s", verdict_title(v->ruled_out[i].kind)), v->ruled_out[i].evidence);
+			row(f, output_format("no %s", verdict_title(v->ruled_out[i].kind)), &v->ruled_out[i].evidence);
 			shown++;
 		}
 	for (size_t i = 0; i < v->fact_count; i++)
-		row(f, output_format("%s", verdict_title(v->facts[i].kind)), v->facts[i].evidence);
+		row(f, output_format("%s", verdict_title(v->facts[i].kind)), &v->facts[i].evidence);
 	for (size_t i = 0; i < v->unknown_count; i++)
-		row(f, strdup("not known"), v->unknown[i].evidence);
+		row(f, strdup("not known"), &v->unknown[i].evidence);
 	fputs("</dl>\n", f);
 }
 

@@ -217,9 +217,12 @@ static void print_group(const struct leaks *l, const struct held_question *held,
 						  whose ? whose : "", growth_name(t->growth.kind),
 						  certainty_name(t->growth.certainty), how ? how : ""));
 	if (held[g->most - l->list].known) {
-		char *text = held_text(&held[g->most - l->list]);
+		struct reasons holder = { 0 };
+		held_say(&held[g->most - l->list], &holder);
+		char *text = reasons_text(&holder);
 		output_fit_line(STYLE_NONE, output_format("    held by %s", text ? text : ""));
 		free(text);
+		reasons_fini(&holder);
 	}
 	if (t->growth.doubt > 0)
 		output_fit_line(

@@ -1,7 +1,6 @@
 /* Who holds what a leak's line made, and what the headline's line made, where a snapshot of holders says it. */
 #include "analyzer/report/screen/report.h"
 #include "analyzer/util/error.h"
-#include "analyzer/util/output.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,31 +12,23 @@ static struct held_question question_of(const struct verdict *v)
 				       .device = v->device != NULL };
 }
 
-static int replace(char **text, char *by)
-{
-	if (!by)
-		return error_memory();
-	free(*text);
-	*text = by;
-	return 0;
-}
-
 /* Who holds it is evidence; the container is what is to be mended, rather than the line. */
-static int tell(struct report *r)
+static void tell(struct report *r)
 {
 	struct verdicts *v = &r->analysis.diagnosis->verdicts;
-	int e = 0;
-	for (size_t i = 0; !e && i < v->held_count; i++) {
-		if (!r->held[i].known)
+	for (size_t i = 0; i < v->held_count; i++) {
+		const struct held_question *q = &r->held[i];
+		struct reasons *advice = &v->held[i].advice;
+		if (!q->known)
 			continue;
-		char *text = held_text(&r->held[i]);
-		e = replace(&v->held[i].advice, held_advice(&r->held[i]));
-		if (!e)
-			e = replace(&v->held[i].evidence,
-				    text ? output_format("%s; held by %s", v->held[i].evidence, text) : NULL);
-		free(text);
+		SAY(&v->held[i].evidence, held_by);
+		held_say(q, &v->held[i].evidence);
+		reasons_fini(advice);
+		if (q->holder.what == HOLDER_CYCLE)
+			SAY(advice, break_cycle, .site = q->site);
+		else
+			SAY(advice, let_go, .name = q->name, .site = q->site);
 	}
-	return e;
 }
 
 /* ---- copies: which object keeps each ----------------------------------------------------------------------- */
@@ -69,19 +60,15 @@ static int ask_copies(struct report *r, const struct copy_set *s, bool device)
 }
 
 /* "; kept by __main__.model (Model), __main__.inference (Model)" behind the evidence. */
-static int tell_copies(struct report *r, struct verdict *v)
+static void tell_copies(struct report *r, struct verdict *v)
 {
-	char *text = strdup(v->evidence);
 	unsigned told = 0;
-	for (unsigned i = 0; text && i < r->copies->count; i++) {
+	for (unsigned i = 0; i < r->copies->count; i++) {
 		const struct held_question *q = &r->copies_held[i];
-		if (!q->known)
-			continue;
-		char *more = output_format("%s%s %s keeps what %s made", text, told++ ? "," : ";", q->name, q->site);
-		free(text);
-		text = more;
+		if (q->known)
+			reasons_add(&v->evidence, told++ ? REASON_also_keeps_what : REASON_keeps_what,
+				    &(struct figures){ .name = q->name, .site = q->site });
 	}
-	return replace(&v->evidence, text);
 }
 
 static int find_copies(struct report *r)
@@ -92,7 +79,9 @@ static int find_copies(struct report *r)
 		if (!s)
 			continue;
 		int e = ask_copies(r, s, v->held[i].device != NULL);
-		return e ? e : tell_copies(r, &v->held[i]);
+		if (!e)
+			tell_copies(r, &v->held[i]);
+		return e;
 	}
 	return 0;
 }
@@ -114,8 +103,10 @@ int report_find_held(struct report *r)
 		*q++ = question_of(&v->facts[i]);
 	q->site = report_is_trouble(r) ? NULL : report_grown_site(r, &q->device);
 	int e = held_find(r->selection, r->held, r->held_count);
-	e = e ? e : tell(r);
-	return e ? e : find_copies(r);
+	if (e < 0)
+		return e;
+	tell(r);
+	return find_copies(r);
 }
 
 void report_held_fini(struct report *r)

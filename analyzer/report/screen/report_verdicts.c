@@ -20,6 +20,15 @@
 #define KIND_COLUMNS   21
 #define FIGURE_COLUMNS 22
 
+/* As output_wrapped(). */
+static unsigned print_reasons(const struct reasons *why, int indent, unsigned most, int first, const char *figures)
+{
+	char *text = reasons_text(why);
+	unsigned lines = output_wrapped(text ? text : "", indent, most, first, figures);
+	free(text);
+	return lines;
+}
+
 static void print_heading(const char *text, const char *rest)
 {
 	print("\n%s%s%s%s\n", output_begin(STYLE_HEAD), text, output_end(STYLE_HEAD), rest);
@@ -37,7 +46,7 @@ static unsigned print_held(const struct verdict *v, unsigned number)
 		snprintf(count, sizeof(count), "%u", number);
 	print("%s  %s %-*s%s", number ? output_begin(STYLE_BAD) : "", count, KIND_COLUMNS - 4, verdict_title(v->kind),
 	      number ? output_end(STYLE_BAD) : "");
-	unsigned lines = output_wrapped(v->evidence, KIND_COLUMNS, EVIDENCE_LINES, first, figures);
+	unsigned lines = print_reasons(&v->evidence, KIND_COLUMNS, EVIDENCE_LINES, first, figures);
 	free(figures);
 	return lines;
 }
@@ -88,8 +97,8 @@ static unsigned print_all_ruled_out(const struct verdicts *v, const struct evide
 	for (size_t i = 0; i < v->ruled_out_count && shown < REPORT_MOST_RULED_OUT; i++)
 		if (v->ruled_out[i].device == d || verdict_has(v->ruled_out[i].kind, VERDICT_BESIDE_DEVICES)) {
 			print("  no %-*s", KIND_COLUMNS - 5, verdict_title(v->ruled_out[i].kind));
-			lines += output_wrapped(v->ruled_out[i].evidence, KIND_COLUMNS, 2,
-						output_width() - KIND_COLUMNS, NULL);
+			lines += print_reasons(&v->ruled_out[i].evidence, KIND_COLUMNS, 2,
+					       output_width() - KIND_COLUMNS, NULL);
 			shown++;
 		}
 	return lines;
@@ -344,14 +353,14 @@ unsigned report_print_advice(const struct report *r, unsigned room)
 	unsigned lines = 0, number = 0;
 	(void)room;
 	for (size_t i = 0; i < v->held_count && i < (r->brief ? MOST_BRIEF : MOST_HELD); i++) {
-		if (!v->held[i].advice || is_advised(v, i))
+		if (!v->held[i].advice.count || is_advised(v, i))
 			continue;
 		if (!number++) {
 			print_heading("WHAT TO DO", "");
 			lines += 2;
 		}
 		print("  %u ", number);
-		lines += output_wrapped(v->held[i].advice, 4, ADVICE_LINES, output_width() - 4, NULL);
+		lines += print_reasons(&v->held[i].advice, 4, ADVICE_LINES, output_width() - 4, NULL);
 	}
 	return lines;
 }
@@ -376,8 +385,11 @@ unsigned report_print_unknown(const struct report *r, unsigned room)
 	(void)room;
 	if (!f)
 		return 0;
-	for (size_t i = 0; i < v->unknown_count; i++)
-		fprintf(f, "%s%s", parts++ ? "; " : "", v->unknown[i].evidence);
+	for (size_t i = 0; i < v->unknown_count; i++) {
+		char *unknown = reasons_text(&v->unknown[i].evidence);
+		fprintf(f, "%s%s", parts++ ? "; " : "", unknown ? unknown : "");
+		free(unknown);
+	}
 	for (int kind = 0; kind < VERDICT_KINDS; kind++)
 		if (verdict_unknown(kind) && holds(r, kind))
 			fprintf(f, "%s%s", parts++ ? "; " : "", verdict_unknown(kind));
