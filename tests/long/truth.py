@@ -32,6 +32,7 @@ def case_workers_on_a_card_are_its_own():
 
 def case_spawned_workers_that_are_sent_their_tables():
     check_quiet("spawned")
+    check_quiet("spawned_fed")
 
 
 def case_imports_hide_no_cause():
