@@ -40,7 +40,7 @@ struct diagnosis_space {
 
 struct diagnosis {
 	const struct selection *selection;
-	const struct timeline *timeline;
+	struct timeline *timeline;
 	struct host_memory *system; /* NULL: nothing sampled the system */
 	bool complete;
 	struct diagnosis_space *spaces; /* the host (all hosts together), then the devices by index */

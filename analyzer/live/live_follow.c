@@ -351,6 +351,7 @@ static void take_growth(struct live *l, const struct model *m)
 	l->stacks = stacks_new();
 	if (!l->stacks)
 		return;
+	timeline_find_arenas(l->timeline, m, l->reader, l->stacks);
 	l->steps = 0;
 	for (unsigned id = 0; id < reader_processes(l->reader); id++) {
 		const struct step_list *steps = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;

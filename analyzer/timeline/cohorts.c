@@ -7,6 +7,7 @@
 #include <math.h>
 
 #define LAST_PART 32 /* of the work, in which a track's end is looked for */
+#define OBJECT    64 /* bytes that an object in an arena of Python's has in the mean, about */
 #define COPIES    8  /* to each block whose place a smaller one took: of fewer none are containers' */
 
 /* Levels of a track by their size: 16 to each doubling, from 64 KiB on. */
@@ -53,6 +54,7 @@ struct clock {
 	unsigned now;
 	uint64_t begin_ns[COHORTS];
 	struct cohort_sum made[COHORTS];
+	double objects_made[COHORTS], objects_kept[COHORTS]; /* in arenas */
 };
 
 struct track {
@@ -740,6 +742,10 @@ struct cohort_clock cohorts_clock(const struct cohorts *c, unsigned process, enu
 	clock.count = stretch_of(k, t->end_ns) + 1u;
 	memcpy(clock.begin_ns, k->begin_ns, sizeof(clock.begin_ns));
 	memcpy(clock.made, k->made, sizeof(clock.made));
+	for (unsigned b = 0; b < COHORTS; b++) {
+		clock.made[b].blocks += k->objects_made[b];
+		clock.kept[b].blocks += k->objects_kept[b];
+	}
 	for (size_t i = 0; i < l->track_count; i++)
 		if (l->tracks[i].clock == t->clock) {
 			struct cohort_table all = { 0 };
@@ -750,6 +756,33 @@ struct cohort_clock cohorts_clock(const struct cohorts *c, unsigned process, enu
 			}
 		}
 	return clock;
+}
+
+static void add_objects(struct clock *k, const struct history *h)
+{
+	struct cohort_table t = { 0 };
+	add_history(h, 1.0 / OBJECT, &t);
+	for (unsigned b = 0; b < COHORTS; b++) {
+		k->objects_kept[b] += t.alive[b];
+		k->objects_made[b] += t.alive[b];
+		for (unsigned freed = b; freed < COHORTS; freed++)
+			k->objects_made[b] += t.died[b][freed];
+	}
+}
+
+void cohorts_find_arenas(struct cohorts *c, unsigned process, cohorts_is_arena *is, void *arg)
+{
+	struct ledger *l = process < c->count ? c->list[process] : NULL;
+	for (size_t i = 0; l && i < l->clock_count; i++) {
+		memset(l->clocks[i].objects_made, 0, sizeof(l->clocks[i].objects_made));
+		memset(l->clocks[i].objects_kept, 0, sizeof(l->clocks[i].objects_kept));
+	}
+	for (uint32_t number = 0; l && number < l->number_count; number++) {
+		const struct site *s = known_site(l, number);
+		const struct track *t = s ? &l->tracks[s->track] : NULL;
+		if (t && t->kind == MODEL_MAP && is(arg, process, number))
+			add_objects(&l->clocks[t->clock], &s->history);
+	}
 }
 
 uint64_t cohorts_end_ns(const struct cohorts *c, unsigned process)

@@ -70,6 +70,11 @@ struct cohort_clock {
 		double bytes, blocks;
 	} made[COHORTS], kept[COHORTS];
 };
+/* Mappings of which sites are arenas, that a runtime fills with small objects: each of them counts as that many blocks,
+ * from then on. Nobody sees the objects, so a program that only loads them has else freed most of its few blocks. */
+typedef bool cohorts_is_arena(void *arg, unsigned process, uint32_t site);
+void cohorts_find_arenas(struct cohorts *c, unsigned process, cohorts_is_arena *is, void *arg);
+
 struct cohort_clock cohorts_clock(const struct cohorts *c, unsigned process, enum model_kind kind, uint32_t device);
 
 /* Bytes of a track at its end. */

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PILE_LEAST = 5, PILE_LEAST_BATCHES = 3 };
+/* Who has work may be one of a number that is started slowly: a table is sent to each. */
+enum { PILE_LEAST = 5, PILE_LEAST_BATCHES = 3, PILE_BUSY_BATCHES = 12 };
 
 #define PILE_LEAST_BYTES (32ull << 20) /* together */
 #define PILE_NOTABLE     0.05          /* of what who started them had itself */
@@ -185,6 +186,29 @@ static bool end_by_themselves(const struct member *list, size_t n, uint64_t at)
 	return (double)(longest - shortest) <= PILE_ENDS * (double)less(last, first);
 }
 
+/* Its heap was not at one level all the time between the two. */
+static bool is_busy(const struct member *m, const struct model *model, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct model_series *s = &model_process(model, m->last->id)->timeline[MODEL_HEAP];
+	const uint64_t width = model_timeline_width_ns(model), begin = model_from_ns(model);
+	for (uint32_t i = 0; i < s->count; i++)
+		if (begin + (s->first + i) * width >= from_ns && begin + (s->first + i + 1) * width <= to_ns &&
+		    s->buckets[i].low < s->buckets[i].high)
+			return true;
+	return false;
+}
+
+/* Those of the first half, once the last was there. */
+static bool are_busy(const struct member *list, size_t n, const struct model *model, uint64_t at, uint64_t end)
+{
+	size_t alive = 0, busy = 0;
+	for (size_t i = 0; i < n / 2; i++) {
+		alive += list[i].end_ns >= at;
+		busy += list[i].end_ns >= at && is_busy(&list[i], model, at, end);
+	}
+	return 2 * busy > alive;
+}
+
 static bool judge(struct pile *out, const struct member *list, size_t n, const struct model *model,
 		  const struct samples *samples)
 {
@@ -196,7 +220,7 @@ static bool judge(struct pile *out, const struct member *list, size_t n, const s
 	for (size_t i = 0; i < most; i++) /* what it does when it begins to end them is no concern */
 		end = list[i].end_ns < at ? end : lower(end, list[i].end_ns);
 	unsigned batches = end_by_themselves(list, most, at) ? 0 : batches_of(list, most, end, &every);
-	if (!batches)
+	if (!batches || (batches < PILE_BUSY_BATCHES && are_busy(list, most, model, at, end)))
 		return false;
 	*out = (struct pile){ .starter = list[0].starter,
 			      .one = list[most - 1].last,

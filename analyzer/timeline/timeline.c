@@ -1,5 +1,6 @@
 #include "analyzer/timeline/timeline.h"
 
+#include "analyzer/symbols/python_arenas.h"
 #include "analyzer/timeline/cohorts.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"
@@ -201,6 +202,31 @@ void timeline_read_samples(struct timeline *timeline, struct reader *r)
 void timeline_doubt(struct timeline *timeline, const struct model *m)
 {
 	steps_doubt(timeline->steps, m);
+}
+
+struct arena_query {
+	const struct timeline *timeline;
+	const struct model *model;
+	const struct process *process;
+	struct stacks *stacks;
+};
+
+static bool is_arena(void *arg, unsigned process, uint32_t site)
+{
+	const struct arena_query *q = arg;
+	uint32_t node, node2, blocks;
+	enum model_kind kind;
+	model_site_stack(q->model, process, site, &node, &node2, &kind);
+	const uint64_t bytes = cohorts_live(q->timeline->cohorts, process, site, &blocks);
+	return python_arenas_is(q->stacks, stacks_of_site(q->stacks, q->process, site, node, node2), bytes, blocks);
+}
+
+void timeline_find_arenas(struct timeline *timeline, const struct model *m, const struct reader *r,
+			  struct stacks *stacks)
+{
+	for (unsigned id = 0; id < reader_processes(r); id++)
+		cohorts_find_arenas(timeline->cohorts, id, is_arena,
+				    &(struct arena_query){ timeline, m, reader_process(r, id), stacks });
 }
 
 int timeline_run(struct timeline *timeline, const struct selection *sel)

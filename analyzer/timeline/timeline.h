@@ -43,6 +43,10 @@ void timeline_finish(struct timeline *timeline);
  * the selection's model. */
 void timeline_doubt(struct timeline *timeline, const struct model *m);
 
+/* What the passes have seen so far: see cohorts_find_arenas(). findings_make() does this. */
+void timeline_find_arenas(struct timeline *timeline, const struct model *m, const struct reader *r,
+			  struct stacks *stacks);
+
 /* The second pass. 0 or -MT_E*. */
 int timeline_run(struct timeline *timeline, const struct selection *sel);
 

@@ -48,4 +48,9 @@ def case_processes_that_pile_up():
     check_quiet("jobs_end")
 
 
+def case_objects_in_arenas_are_kept_too():
+    """Few blocks are seen beside them, and most of those are freed again: for one that only loads that is no work."""
+    check_quiet("table_read")
+
+
 mt.main()

@@ -6,7 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
-from truths import check, check_both_lines, said
+from truths import check, check_both_lines, check_quiet, said
 
 
 def case_there_is_no_graph_to_detach():
@@ -28,6 +28,11 @@ def case_steps_that_need_more_are_no_holes():
 def case_workers_on_a_card_are_its_own():
     verdict = check("workers_on_card")
     mt.check("3 workers that it started itself hold" in verdict["evidence"] and "let workers keep nothing" in verdict["advice"], verdict)
+
+
+def case_spawned_workers_that_are_sent_their_tables():
+    check_quiet("spawned")
+    check_quiet("spawned_fed")
 
 
 def case_imports_hide_no_cause():

@@ -145,10 +145,11 @@ static void find_groups(struct findings *f)
 	free(list);
 }
 
-int findings_make(struct findings *f, const struct timeline *timeline, const struct selection *sel, enum by by,
+int findings_make(struct findings *f, struct timeline *timeline, const struct selection *sel, enum by by,
 		  owners_fold *fold)
 {
 	*f = (struct findings){ 0 };
+	timeline_find_arenas(timeline, sel->model, sel->reader, sel->stacks);
 	int e = list_sites(f, timeline_cohorts(timeline), sel);
 	for (int kind = 0; e == 0 && f->site_count && kind < MODEL_KINDS; kind++) {
 		struct owners_query q = {

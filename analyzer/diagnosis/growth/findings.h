@@ -39,7 +39,7 @@ struct findings {
 
 /* Of all processes, kinds and devices of the selection; `by` and `fold` as of struct owners_query. 0 or -MT_E*; after
  * an error it is empty. */
-int findings_make(struct findings *f, const struct timeline *timeline, const struct selection *sel, enum by by,
+int findings_make(struct findings *f, struct timeline *timeline, const struct selection *sel, enum by by,
 		  owners_fold *fold);
 void findings_fini(struct findings *f);
 
