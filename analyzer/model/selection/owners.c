@@ -497,10 +497,7 @@ static int finish_owner(struct builder *b, struct owner *o, const struct part *p
 	o->processes = count_processes(o, seen);
 	find_ranks(b->reader, o);
 	free(seen);
-	if (b->query->brief)
-		put_largest_first(o->stacks, o->stack_count);
-	else
-		qsort(o->stacks, o->stack_count, sizeof(*o->stacks), larger_stack);
+	put_largest_first(o->stacks, o->stack_count);
 	struct stack_site where = stacks_site(b->stacks, o->stacks->stack, site_flags(b));
 	if (!o->label)
 		o->frame = where.frame;

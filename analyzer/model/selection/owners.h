@@ -70,7 +70,7 @@ struct owner {
 	struct owner_sum sum;
 	unsigned processes;          /* that have a part in it */
 	int64_t rank_low, rank_high; /* of these; PROCESS_NO_RANK = none is known */
-	struct owner_stack *stacks;  /* largest first */
+	struct owner_stack *stacks;  /* the largest first, the others in no order */
 	size_t stack_count;
 	const struct model_site **members; /* all model sites in it */
 	size_t member_count;

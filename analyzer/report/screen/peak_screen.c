@@ -66,20 +66,20 @@ static uint64_t look_of(struct stacks *s, uint32_t stack, unsigned flags)
 	return hash;
 }
 
-static int by_look(const void *a, const void *b)
-{
-	const struct path *x = a, *y = b;
-	if (x->look != y->look)
-		return x->look < y->look ? -1 : 1;
-	return (y->sum.bytes > x->sum.bytes) - (y->sum.bytes < x->sum.bytes);
-}
-
 static int by_bytes(const void *a, const void *b)
 {
 	const struct path *x = a, *y = b;
 	if (x->sum.bytes != y->sum.bytes)
 		return x->sum.bytes > y->sum.bytes ? -1 : 1;
 	return (x->sum.stack > y->sum.stack) - (x->sum.stack < y->sum.stack);
+}
+
+static int by_look(const void *a, const void *b)
+{
+	const struct path *x = a, *y = b;
+	if (x->look != y->look)
+		return x->look < y->look ? -1 : 1;
+	return by_bytes(a, b);
 }
 
 /* The owner's stacks, those that look the same as one, largest first. NULL when there is no memory. */
