@@ -127,14 +127,13 @@ void mt_boot_allocator(void)
 
 	if (__atomic_load_n(&done, __ATOMIC_ACQUIRE))
 		return;
-	ADD(malloc)
-	ADD(calloc)
-	ADD(realloc)
+#define RET(name, params, args, bytes) ADD(name)
+#define HAND(type, name, params)
+#include "shim/hooks/hooks_host.def"
+#undef RET
+#undef HAND
+	ADD(realloc) /* and of those with a body what each allocator has */
 	ADD(free)
-	ADD(memalign)
-	ADD(aligned_alloc)
 	ADD(posix_memalign)
-	ADD(valloc)
-	ADD(pvalloc)
 	__atomic_store_n(&done, 1, __ATOMIC_RELEASE);
 }

@@ -49,9 +49,12 @@ def battery(seeds, kinds=None, keep=None):
 class Score:
     def __init__(self):
         self.right, self.missed, self.false, self.cases, self.misses = {}, {}, {}, 0, []
+        self.sure = {}  # {confidence: [verdicts that were right, and wrong]}, low ones and those of twins among them
 
     def add(self, kind, seed, sick, truth, said, report):
         self.cases += 1
+        for v in report["verdicts"]:
+            self.sure.setdefault(round(v["confidence"], 2), [0, 0])[v["kind"] not in truth] += 1
         for v in truth & said:
             self.right[v] = self.right.get(v, 0) + 1
         for v in truth - said:
@@ -89,6 +92,8 @@ def main():
                 print("   -", v["kind"], v["evidence"])
     for row in score.table():
         print("%-14s right %3d  missed %2d  false %2d  recall %.2f  precision %.2f" % row)
+    for confidence, (right, wrong) in sorted(score.sure.items(), reverse=True):
+        print("%.2f  right %3d  wrong %2d" % (confidence, right, wrong))
     print(score.cases, "cases")
 
 

@@ -58,6 +58,8 @@ def case_verdicts_are_explained():
     listed = re.findall(r"\w+", listed)
     mt.equal([k for k in verdicts() if k not in rows], [], "verdicts without a section in DIAGNOSIS.md")
     mt.equal(sorted(listed), sorted(verdicts()), "verdicts in report.md")
+    row = re.search(r"^\| `verdicts\[\]\.kind` \| string \| (.*) \|$", read(os.path.join(DOCS, "JSON.md")), re.M)[1]
+    mt.equal([k for k in verdicts() if "`%s`" % k not in row], [], "verdicts that JSON.md does not list")
 
 
 def case_confidences_are_their_table():

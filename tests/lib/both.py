@@ -53,7 +53,7 @@ def real(rows):
     """Of the rows of the trials' table."""
     side = Side()
     for cells in ([c.strip() for c in row.split("|")[1:-1]] for row in rows):
-        name, _, said, _, before, after, twin = cells
+        name, _, said, _, _, before, after, twin = cells
         causes = trials.header(name)["causes"]
         done, of = units(before)
         side.add(said if said in causes else causes[0], cases=1, right=said in causes, failed=done < of,

@@ -108,8 +108,10 @@ class Trial:
 
     def row(self):
         came = "ended" if self.after and self.after.account["ended"] else "%d of %d units" % (self.after.account["units"], self.after.account["of"]) if self.after else "-"
-        return "| %s | %s | %s | %s | %d of %d units | %s | %s |" % (self.name, self.about["about"].rstrip("."), self.kind, self.follow or "-", self.units(),
-                                                                    self.done.account["of"], came, said_of_twin(self.name) or "quiet")
+        sure = "%.2f" % self.first["confidence"] if self.first else "-"
+        before = "%d of %d units" % (self.units(), self.done.account["of"])
+        cells = self.name, self.about["about"].rstrip("."), self.kind, sure, self.follow or "-", before, came, said_of_twin(self.name) or "quiet"
+        return "| %s |" % " | ".join(cells)
 
 
 def said_of_twin(name):

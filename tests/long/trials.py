@@ -15,7 +15,7 @@ import trials
 
 PAGE = os.path.join(mt.TOP, "docs/TRIALS.md")
 BEGIN, END = "<!-- trials -->\n", "<!-- /trials -->\n"
-HEAD = ["| program | what it does | said | followed | before | with the advice | twin |", "|---|---|---|---|---|---|---|"]
+HEAD = ["| program | what it does | said | confidence | followed | before | with the advice | twin |", "|---|---|---|---|---|---|---|---|"]
 SEEDS = range(301, 311)  # as docs/DIAGNOSIS.md has
 
 

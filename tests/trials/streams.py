@@ -1,10 +1,10 @@
 """Twelve streams of a server, each with a cache of its own in the allocator: what one has unused no other can use.
 
-A request on a thirteenth stream fails with a tenth of the card unused in the others' segments.
+A request on a thirteenth stream fails with a tenth of the card unused in the others' segments. With expandable segments it goes on.
 """
 # standin: DEVICES=1000M CONTEXT=64M
-# cause: capacity
-# follow: batch
+# cause: fragmentation
+# follow: expandable
 import torch
 
 import trial
@@ -23,7 +23,7 @@ def main():
             del whole
             kept.append(take(20 * MIB))
     side = torch.cuda.Stream()
-    size = 40 if trial.follows("batch") else 280
+    size = 40 if trial.follows("expandable") else 280
     for i in trial.units(ANSWERS):
         with torch.cuda.stream(side):
             answer = take((size if i > 20 else 30) * MIB)

@@ -6,6 +6,10 @@
  * and the publication. It is causally later than everything in this cut. So the order of events in the trace is causal.
  *
  * Slots are read by position, not mapped: a file that is cut off must not kill the recorder.
+ *
+ * The reader merges rings as well (reader/merge_rings.h): of files that nobody frees, as far as they go, each slot with
+ * its place. Heap and order of slots are one (util/heap.h, util/ring_slots.h); the rest of a cut is chunks and their
+ * states, which a reader has none of.
  */
 #ifndef MT_RECORDER_RINGS_RING_CUT_H
 #define MT_RECORDER_RINGS_RING_CUT_H
