@@ -7,6 +7,7 @@
 #include "analyzer/util/output.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define LOST        0.8 /* of a confidence, in a trace that lost events */
 #define MANY_COPIED 16  /* blocks of a copy: fewer may be alike by chance */
@@ -76,11 +77,11 @@ static inline char *growth_makers(const struct evidence_growth *g)
 	return text;
 }
 
-/* Behind those that are there, as far as there is room. */
+/* Behind those that are there, as far as there is room. A line may grow on the heap and in arenas. */
 static inline void add_site(struct verdict *out, const char *site)
 {
 	for (int i = 0; site && i < VERDICT_SITES; i++)
-		if (!out->sites[i]) {
+		if (!out->sites[i] || !strcmp(out->sites[i], site)) {
 			out->sites[i] = site;
 			return;
 		}
