@@ -207,10 +207,12 @@ static bool never_freed(const struct owner *o, uint32_t process)
 	return true;
 }
 
+/* Of two that have grown by as much, what goes on comes first. */
 static int larger_growth(const void *a, const void *b)
 {
 	const struct evidence_growth *x = a, *y = b;
-	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1)
+				    : outlook_goes_on(y->outlook) - outlook_goes_on(x->outlook);
 }
 
 static void set_forecast(const struct place *p, struct evidence_growth *g, uint32_t process)
