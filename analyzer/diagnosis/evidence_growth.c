@@ -9,7 +9,6 @@
 
 #include <math.h>
 
-#define MOST_OWNERS       64
 #define LEAST_COHORTS     8
 #define SURE_STEPS        20  /* of a loop that nobody marked */
 #define GOES_ON           0.5 /* of the loop's time, in which the program does something else */
@@ -177,7 +176,9 @@ static void join(struct evidence_growth *to, const struct evidence_growth *g)
 		to->second = largest ? to->site : g->site;
 		to->second_bytes = largest ? to->site_bytes : g->bytes;
 	}
-	if (largest) {
+	if (largest) { /* whose shape is that of all */
+		to->fit.kind = g->fit.kind;
+		to->fit.jumps = g->fit.jumps;
 		to->site = g->site;
 		to->site_bytes = g->bytes;
 		to->extension = g->extension;
@@ -206,15 +207,12 @@ static bool never_freed(const struct owner *o, uint32_t process)
 	return true;
 }
 
-struct found {
-	struct evidence_growth growth;
-	const struct owner_growth *owner_growth;
-};
-
+/* Of two that have grown by as much, what goes on comes first. */
 static int larger_growth(const void *a, const void *b)
 {
 	const struct evidence_growth *x = a, *y = b;
-	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1)
+				    : outlook_goes_on(y->outlook) - outlook_goes_on(x->outlook);
 }
 
 static void set_forecast(const struct place *p, struct evidence_growth *g, uint32_t process)
@@ -233,59 +231,44 @@ static void set_forecast(const struct place *p, struct evidence_growth *g, uint3
 	g->fails_high = f.high;
 }
 
-static size_t collect(const struct place *p, struct found *list)
+/* Returns the number of items in `room`. `item_of_group`: by number of the group, plus 1. */
+static size_t add_finding(const struct place *p, const struct owner_finding *one, struct evidence_growth *room,
+			  size_t count, size_t *item_of_group)
 {
-	const struct findings *f = &p->diagnosis->findings;
-	const double least = OWNER_GROWTH_LEAST * (double)findings_bytes(f, p->kind, p->device);
-	size_t count = 0;
-	for (size_t i = 0; i < f->count && count < MOST_OWNERS; i++) {
-		const struct owner_finding *one = &f->list[i];
-		const struct owner_growth *t = &one->growth;
-		/* folded: modules, libraries' own */
-		if (one->kind != p->kind || one->device != p->device || one->owner->folded ||
-		    (p->process != UINT32_MAX && t->process != p->process) ||
-		    fmax(t->growth.bytes, t->growth.unproven) < least)
-			continue;
-		list[count] = (struct found){ growth_from(p, one->owner, t), t };
-		list[count].growth.freed_some = !never_freed(one->owner, t->process);
-		count++;
+	const struct owner_growth *t = &one->growth;
+	struct evidence_growth growth = growth_from(p, one->owner, t);
+	growth.freed_some = !never_freed(one->owner, t->process);
+	if (t->group && item_of_group[t->group]) {
+		join(&room[item_of_group[t->group] - 1], &growth);
+		return count;
 	}
+	if (outlook_goes_on(t->outlook))
+		set_forecast(p, &growth, t->process);
+	room[count++] = growth;
+	item_of_group[t->group] = count;
 	return count;
-}
-
-static size_t group(const struct place *p, struct found *list, size_t count, struct evidence_growth *out)
-{
-	const struct owner_growth *owners[MOST_OWNERS];
-	size_t groups = 0, first[MOST_OWNERS];
-	for (size_t i = 0; i < count; i++)
-		owners[i] = list[i].owner_growth;
-	for (size_t i = 0; i < count; i++) {
-		size_t k = 0;
-		while (k < groups && !(owners[i]->group && owners[first[k]]->group == owners[i]->group))
-			k++;
-		if (k < groups) {
-			join(&out[k], &list[i].growth);
-			continue;
-		}
-		first[groups] = i;
-		out[groups] = list[i].growth;
-		if (outlook_goes_on(owners[i]->outlook))
-			set_forecast(p, &out[groups], owners[i]->process);
-		groups++;
-	}
-	return groups;
 }
 
 /* Appends to *items what grows there. */
 static int add_growth(const struct place *p, const struct evidence_growth **items, size_t *count)
 {
-	struct found list[MOST_OWNERS];
-	struct evidence_growth *room = diagnosis_alloc(p->diagnosis, (*count + MOST_OWNERS) * sizeof(*room));
-	if (!room)
+	const struct findings *f = &p->diagnosis->findings;
+	struct evidence_growth *room = diagnosis_alloc(p->diagnosis, (*count + f->count + 1) * sizeof(*room));
+	size_t *item_of_group = calloc(f->groups + 1ul, sizeof(*item_of_group));
+	if (!room || !item_of_group) {
+		free(item_of_group);
 		return error_memory();
+	}
 	if (*count)
 		memcpy(room, *items, *count * sizeof(*room));
-	*count += group(p, list, collect(p, list), room + *count);
+	for (size_t i = 0; i < f->count; i++) {
+		const struct owner_finding *one = &f->list[i];
+		/* folded: modules, libraries' own */
+		if (one->kind == p->kind && one->device == p->device && !one->owner->folded && one->is_part &&
+		    (p->process == UINT32_MAX || one->growth.process == p->process))
+			*count = add_finding(p, one, room, *count, item_of_group);
+	}
+	free(item_of_group);
 	if (*count)
 		qsort(room, *count, sizeof(*room), larger_growth);
 	*items = room;

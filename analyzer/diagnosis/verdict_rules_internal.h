@@ -5,6 +5,7 @@
 #include "analyzer/diagnosis/verdicts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define LOST        0.8 /* of a confidence, in a trace that lost events */
 #define MANY_COPIED 16  /* blocks of a copy: fewer may be alike by chance */
@@ -83,11 +84,11 @@ static inline void say_pace(struct reasons *evidence, const struct evidence_grow
 		SAY(evidence, each_second, .rate = (uint64_t)(g->per_second > 0 ? g->per_second : 0));
 }
 
-/* Behind those that are there, as far as there is room. */
+/* Behind those that are there, as far as there is room. A line may grow on the heap and in arenas. */
 static inline void add_site(struct verdict *out, const char *site)
 {
 	for (int i = 0; site && i < VERDICT_SITES; i++)
-		if (!out->sites[i]) {
+		if (!out->sites[i] || !strcmp(out->sites[i], site)) {
 			out->sites[i] = site;
 			return;
 		}

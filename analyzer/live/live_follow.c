@@ -252,8 +252,9 @@ static void judge_track(struct owner_growth *found, const struct live *l, const 
 	struct cohort_table *table = calloc(1, sizeof(*table));
 	*found = (struct owner_growth){ .process = of->process, .forecast = forecast_never };
 	if (table) {
-		start_up_less(table, timeline_cohorts(l->timeline), m, l->reader, l->stacks, builtin_suppressed_import,
-			      of);
+		/* while it runs without the symbols of libraries, which take long to read */
+		start_up_less(table, timeline_cohorts(l->timeline), m, l->reader, l->stacks,
+			      l->running ? builtin_suppressed_import : builtin_suppressed_stack, of);
 		owner_growth_judge(found, l->timeline, m, l->samples, of, table, doubt);
 	}
 	free(table);

@@ -104,7 +104,7 @@ int whatif_leak(struct whatif_ahead *w, unsigned long number, uint32_t **stacks,
 	size_t found = 0, room = 0;
 	int e = groups ? 0 : error_memory();
 	for (unsigned group = 1; group <= l->groups && !e; group++)
-		if ((groups[found] = leaks_group(l, group, MODEL_POOL)).sites)
+		if ((groups[found] = leaks_group(l, group)).sites && groups[found].most->kind == MODEL_POOL)
 			found++;
 	if (found)
 		qsort(groups, found, sizeof(*groups), grew_more);
@@ -113,8 +113,7 @@ int whatif_leak(struct whatif_ahead *w, unsigned long number, uint32_t **stacks,
 			      found == 1 ? " is" : "s are");
 	const unsigned wanted = e ? 0 : groups[number - 1].most->owner_growth->group;
 	for (size_t i = 0; i < l->count && !e; i++)
-		if (l->list[i].kind == MODEL_POOL && leak_leaks(&l->list[i]) &&
-		    l->list[i].owner_growth->group == wanted)
+		if (leak_leaks(&l->list[i]) && l->list[i].owner_growth->group == wanted)
 			e = add_stacks(w, l->list[i].owner, stacks, count, &room);
 	free(groups);
 	return e;

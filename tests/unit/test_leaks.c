@@ -296,7 +296,7 @@ TEST(what_grows_is_told_by_step)
 	CHECK(!leak_grows(leak_of("batch")));
 	/* both grow by a block or two a step: at the same pace */
 	CHECK_EQ(w.leaks.groups, 1);
-	struct leak_group g = leaks_group(&w.leaks, 1, MODEL_HEAP);
+	struct leak_group g = leaks_group(&w.leaks, 1);
 	CHECK_EQ(g.sites, 2);
 	CHECK(g.most == leak);
 	CHECK(fabs(g.rate - 160.0 * KIB) < 20);
@@ -304,8 +304,7 @@ TEST(what_grows_is_told_by_step)
 	CHECK(fabs(g.per_second - g.rate / leak->owner_growth->period_s) < 1e-6 * g.per_second);
 	CHECK(fabs(g.error - leak->owner_growth->growth.rate_error - other->owner_growth->growth.rate_error) < 1e-6 &&
 	      g.error < 0.02 * g.rate);
-	CHECK_EQ(leaks_group(&w.leaks, 2, MODEL_HEAP).sites, 0);
-	CHECK_EQ(leaks_group(&w.leaks, 1, MODEL_MAP).sites, 0);
+	CHECK_EQ(leaks_group(&w.leaks, 2).sites, 0);
 	end();
 }
 
@@ -370,7 +369,7 @@ TEST(suppressed_growth_is_in_no_group)
 	train(save, 100 * KIB, log, blocks);
 	suppressions("leak:save");
 	run();
-	CHECK_EQ(leaks_group(&w.leaks, 1, MODEL_HEAP).sites, 1);
+	CHECK_EQ(leaks_group(&w.leaks, 1).sites, 1);
 	CHECK_EQ(w.leaks.suppressed_bytes, STEPS * 100 * KIB);
 	end();
 }

@@ -3,6 +3,11 @@
 #include "analyzer/diagnosis/growth/start_up.h"
 #include "analyzer/util/vec.h"
 
+#include <math.h>
+
+#define LEAST_PART 0.004 /* of its kind of memory on the device: what grew by less is in no verdict */
+#define NEARLY_ALL 0.98
+
 /* All that cohorts know of, with what was alive at the track's end. */
 static int list_sites(struct findings *f, const struct cohorts *c, const struct selection *sel)
 {
@@ -71,7 +76,7 @@ struct own_track {
 };
 
 static int judge_track(struct findings *f, const struct timeline *timeline, const struct selection *sel,
-		       const struct own_track *t)
+		       const struct own_track *t, const struct step_list *steps, const struct step_track *track)
 {
 	if (t->bytes < COHORTS_LEAST)
 		return 0;
@@ -83,6 +88,8 @@ static int judge_track(struct findings *f, const struct timeline *timeline, cons
 			   t->doubt);
 	if (outlook_goes_on(one->growth.outlook) && is_collected(f, &t->place))
 		one->growth.outlook = OUTLOOK_COLLECTED;
+	if (outlook_goes_on(one->growth.outlook))
+		one->rise = owner_growth_rise(steps, track, &one->growth);
 	return 0;
 }
 
@@ -119,7 +126,7 @@ static int add_tracks_of(struct findings *f, const struct timeline *timeline, co
 	if (e == 0)
 		begin_together(list, steps->track_count, c);
 	for (size_t k = 0; e == 0 && k < steps->track_count; k++)
-		e = judge_track(f, timeline, sel, &list[k]);
+		e = judge_track(f, timeline, sel, &list[k], steps, &steps->tracks[k]);
 	free(list);
 	return e;
 }
@@ -136,13 +143,82 @@ static int add_tracks(struct findings *f, const struct timeline *timeline, const
 	return e;
 }
 
-static void find_groups(struct findings *f)
+static bool in_step(const struct owner_finding *a, const struct owner_finding *b)
 {
-	struct owner_growth **list = calloc(f->count + 1, sizeof(*list));
-	for (size_t i = 0; list && i < f->count; i++)
-		list[i] = &f->list[i].growth;
-	f->groups = list ? owner_growth_group(list, f->count) : 0;
-	free(list);
+	return a->kind == b->kind && a->device == b->device && a->owner->folded == b->owner->folded &&
+	       owner_growth_in_step(&a->growth, &b->growth);
+}
+
+struct group_sums {
+	double bytes; /* grown by */
+	double part;  /* of what all of its track has grown by since then */
+};
+
+static const struct track_finding *track_of(const struct findings *f, const struct owner_finding *one)
+{
+	return findings_track(f, &(struct growth_place){ one->growth.process, one->kind, one->device });
+}
+
+static double part_of_track(const struct findings *f, const struct owner_finding *one)
+{
+	const struct track_finding *t = track_of(f, one);
+	return t && t->growth.outlook == one->growth.outlook ? owner_growth_part(&one->growth, &t->growth) : 0;
+}
+
+/* Numbers the groups: returns the sums of each, from 1 on; NULL = no memory. */
+static struct group_sums *find_groups(struct findings *f)
+{
+	struct group_sums *sums = calloc(f->count + 1, sizeof(*sums));
+	for (size_t i = 0; sums && i < f->count; i++) {
+		struct owner_finding *one = &f->list[i];
+		if (!outlook_goes_on(one->growth.outlook))
+			continue;
+		for (size_t k = 0; k < i && !one->growth.group; k++)
+			if (in_step(&f->list[k], one))
+				one->growth.group = f->list[k].growth.group;
+		if (!one->growth.group)
+			one->growth.group = ++f->groups;
+		sums[one->growth.group].bytes += one->growth.growth.bytes;
+		sums[one->growth.group].part += part_of_track(f, one);
+	}
+	return sums;
+}
+
+/* Something that the track's finding leaves out grows beside it. */
+static bool has_folded(const struct findings *f, const struct owner_finding *beside)
+{
+	for (size_t i = 0; i < f->count; i++) {
+		const struct owner_finding *one = &f->list[i];
+		if (one->owner->folded && outlook_goes_on(one->growth.outlook) && one->kind == beside->kind &&
+		    one->device == beside->device && one->growth.process == beside->growth.process)
+			return true;
+	}
+	return false;
+}
+
+/* Who makes nearly all that a track grows by grows as the track does, which is known better: from each step. */
+static void rise_with_track(const struct findings *f, struct owner_finding *one, double part_of_group)
+{
+	if (one->growth.outlook == OUTLOOK_LEAKS && part_of_group >= NEARLY_ALL && !has_folded(f, one))
+		owner_growth_rise_with(&one->growth, &track_of(f, one)->rise, part_of_track(f, one) / part_of_group);
+}
+
+static int look_at_groups(struct findings *f)
+{
+	struct group_sums *sums = find_groups(f);
+	const int e = sums ? 0 : error_memory();
+	double all = 0;
+	for (size_t i = 0; e == 0 && i < f->count; i++) {
+		struct owner_finding *one = &f->list[i];
+		const struct group_sums *of = &sums[one->growth.group];
+		if (!i || one->kind != one[-1].kind || one->device != one[-1].device)
+			all = (double)findings_bytes(f, one->kind, one->device);
+		one->is_part = fmax(fmax(of->bytes, one->growth.growth.bytes), one->growth.growth.unproven) >=
+			       LEAST_PART * all;
+		rise_with_track(f, one, of->part);
+	}
+	free(sums);
+	return e;
 }
 
 int findings_make(struct findings *f, struct timeline *timeline, const struct selection *sel, enum by by,
@@ -174,10 +250,9 @@ int findings_make(struct findings *f, struct timeline *timeline, const struct se
 		}
 	}
 	e = e ? e : add_tracks(f, timeline, sel, fold);
+	e = e ? e : look_at_groups(f);
 	if (e)
 		findings_fini(f);
-	else
-		find_groups(f);
 	return e;
 }
 

@@ -15,6 +15,9 @@ struct owner_finding {
 	enum model_kind kind;
 	uint32_t device; /* MODEL_NO_DEVICE of the host */
 	struct owner_growth growth;
+	/* no small part of what there is of its kind on the device, with all that grows at its pace: else it is in no
+	 * verdict */
+	bool is_part;
 };
 
 /* All that a process has of a kind on a device, but for what is folded (imported modules, say): that is start-up. */
@@ -22,6 +25,7 @@ struct track_finding {
 	struct growth_place place;
 	uint64_t bytes; /* at the track's end, in all */
 	struct owner_growth growth;
+	struct growth rise; /* of one that goes on: owner_growth_rise() */
 };
 
 struct findings {
@@ -29,7 +33,8 @@ struct findings {
 	size_t track_count, track_room;
 	struct owner_finding *list; /* of each kind and device the largest first */
 	size_t count;
-	unsigned groups; /* of owners that grow at the same pace: 1 to that */
+	/* of owners of one kind on one device that grow at the same pace, what is folded apart: 1 to that */
+	unsigned groups;
 	/* state: what the list points to */
 	struct model_site *sites;
 	size_t site_count, site_room;

@@ -126,6 +126,7 @@ static void set_growth(struct leak *leak, const struct owner_finding *f)
 	if (!f)
 		return;
 	leak->owner_growth = f->growth.outlook ? &f->growth : NULL;
+	leak->finding = f;
 	leak->unproven = (uint64_t)f->growth.growth.unproven;
 }
 
@@ -223,13 +224,6 @@ static int add_kind(struct leaks *l, enum model_kind kind)
 	return 0;
 }
 
-/* Of the host's, too small a part of its kind is no verdict, as of all that grows. */
-static bool is_part(const struct leaks *l, const struct leak *leak)
-{
-	return leak->owner_growth->growth.bytes >=
-	       OWNER_GROWTH_LEAST * (double)findings_bytes(l->findings, leak->kind, MODEL_NO_DEVICE);
-}
-
 static void set_scale(struct leaks *l)
 {
 	const struct selection *sel = l->selection;
@@ -238,7 +232,7 @@ static void set_scale(struct leaks *l)
 	l->scale = growth_scale_of(sel->model, host, timeline_samples(l->timeline));
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
-		if (leak->kind < MODEL_HOST_KINDS && leak_leaks(leak) && !leak->suppressed && is_part(l, leak))
+		if (leak->kind < MODEL_HOST_KINDS && leak_leaks(leak) && !leak->suppressed && leak->finding->is_part)
 			l->scale.leaking += leak->owner_growth->all_bytes;
 	}
 }
@@ -292,43 +286,44 @@ void leaks_fini(struct leaks *l)
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
-static bool is_foreseen(const struct leaks *l, const struct leak_group *g)
+/* What the user will see end is all memory of that kind; where that does not grow steadily, the site's own growth. */
+static struct forecast forecast_group(const struct leaks *l, const struct leak *most, double *ahead)
 {
-	const struct owner_growth *t = g->most->owner_growth;
+	const struct owner_growth *t = most->owner_growth;
 	struct growth all;
-	const struct forecast f =
-		owner_growth_forecast_all(l->timeline, l->selection, t->process, g->most->kind, MODEL_NO_DEVICE, &all);
-	return fmin(forecast_ahead(&t->forecast, &t->growth), forecast_ahead(&f, &all)) <= GROWTH_HORIZON;
+	const struct forecast f = owner_growth_forecast_all(l->timeline, l->selection, t->process, most->kind,
+							    most->finding->device, &all);
+	*ahead = f.ever ? forecast_ahead(&f, &all) : forecast_ahead(&t->forecast, &t->growth);
+	return f.ever ? f : t->forecast;
 }
 
-/* `part`: as far as its sites are no small parts, and certain enough. */
-static bool is_little(const struct leaks *l, const struct leak_group *g, double part, enum growth_certainty certainty)
+static bool is_little(const struct leaks *l, const struct leak_group *g, double ahead)
 {
-	if (!g->most || g->most->kind >= MODEL_HOST_KINDS)
-		return false;
-	return certainty == CERTAINTY_LOW || !part || !growth_matters(&l->scale, part, is_foreseen(l, g));
+	return g->most->kind < MODEL_HOST_KINDS && (g->certainty == CERTAINTY_LOW || !g->most->finding->is_part ||
+						    !growth_matters(&l->scale, g->bytes, ahead <= GROWTH_HORIZON));
 }
 
-struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind)
+struct leak_group leaks_group(const struct leaks *l, unsigned group)
 {
-	struct leak_group g = { 0 };
-	enum growth_certainty certainty = CERTAINTY_LOW;
-	double part = 0;
+	struct leak_group g = { .certainty = CERTAINTY_LOW };
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
-		if (!leak_leaks(leak) || leak->suppressed || leak->kind != kind || leak->owner_growth->group != group)
+		if (!leak_leaks(leak) || leak->suppressed || leak->owner_growth->group != group)
 			continue;
 		g.sites++;
 		g.rate += leak->owner_growth->growth.rate;
 		g.error += leak->owner_growth->growth.rate_error;
 		g.per_second += leak->owner_growth->all_per_second;
 		g.bytes += leak->owner_growth->all_bytes;
-		part += is_part(l, leak) ? leak->owner_growth->all_bytes : 0;
-		if (leak->owner_growth->growth.certainty > certainty)
-			certainty = leak->owner_growth->growth.certainty;
+		if (leak->owner_growth->growth.certainty > g.certainty)
+			g.certainty = leak->owner_growth->growth.certainty;
 		if (!g.most || leak->owner_growth->growth.bytes > g.most->owner_growth->growth.bytes)
 			g.most = leak;
 	}
-	g.little = is_little(l, &g, part, certainty);
+	if (g.most) {
+		double ahead;
+		g.forecast = forecast_group(l, g.most, &ahead);
+		g.little = is_little(l, &g, ahead);
+	}
 	return g;
 }

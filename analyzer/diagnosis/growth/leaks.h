@@ -17,6 +17,7 @@ struct leak {
 	uint64_t unproven;              /* it would have grown by so much, but lost events may have made it */
 	uint64_t oldest_ns;             /* when its oldest live block was allocated; UINT64_MAX = none */
 	const struct owner_growth *owner_growth; /* NULL: it does not grow */
+	const struct owner_finding *finding;     /* NULL: there is none */
 	const char *benign;                      /* why it is no leak, or NULL */
 	const char *suppressed;                  /* by that pattern of the user's, or NULL */
 };
@@ -52,16 +53,18 @@ bool leak_grows(const struct leak *leak);  /* and goes on */
 bool leak_leaks(const struct leak *leak);  /* ... while other memory is freed */
 bool leak_counts(const struct leak *leak); /* neither benign nor suppressed */
 
-/* Sites of one kind of memory that leak at the same pace, without suppressed ones. */
+/* Sites that leak at the same pace, without suppressed ones. */
 struct leak_group {
-	const struct leak *most; /* the one that grew most; NULL: there are none */
+	const struct leak *most; /* the one that grew most, whose shape is that of all; NULL: there are none */
 	size_t sites;
 	double bytes;       /* grown by, together */
 	double rate, error; /* a step or second, together */
 	double per_second;
-	bool little; /* on the host: too little for a verdict (growth_matters.h) */
+	struct forecast forecast;        /* of all memory of that kind */
+	enum growth_certainty certainty; /* of the surest */
+	bool little;                     /* on the host: too little or uncertain for a verdict (growth_matters.h) */
 };
 
-struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind);
+struct leak_group leaks_group(const struct leaks *l, unsigned group);
 
 #endif

@@ -170,12 +170,22 @@ struct forecast owner_growth_forecast(const struct timeline *timeline, const str
 	return known ? owner_growth_forecast_to(steps, t, g, room) : forecast_never;
 }
 
+/* Memory has ended already. */
+static bool has_failed(const struct selection *sel, const struct step_list *steps, uint32_t device)
+{
+	const struct model_device *d = device == MODEL_NO_DEVICE ? NULL : model_device(sel->model, device);
+	for (unsigned i = 0; d && i < d->oom_count; i++)
+		if (d->oom[i].process == steps->process->id && d->oom[i].outcome == OUTCOME_FATAL)
+			return true;
+	return false;
+}
+
 struct forecast owner_growth_forecast_all(const struct timeline *timeline, const struct selection *sel,
 					  uint32_t process, enum model_kind kind, uint32_t device, struct growth *all)
 {
 	const struct step_list *steps = timeline_step_list(timeline, process);
 	double limit;
-	for (size_t k = 0; steps && k < steps->track_count; k++) {
+	for (size_t k = 0; steps && !has_failed(sel, steps, device) && k < steps->track_count; k++) {
 		const struct step_track *t = &steps->tracks[k];
 		if (t->kind != kind || t->device != device)
 			continue;
@@ -307,11 +317,47 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 	t->all_per_second = owner_growth_per_second(t);
 }
 
+/* Shape and rate are that part of another's. */
+static void take_rise(struct growth *g, const struct growth *from, double part)
+{
+	g->kind = from->kind;
+	g->rate = part * from->rate;
+	g->rate_error = part * from->rate_error;
+	g->acceleration = part * from->acceleration;
+	g->acceleration_error = part * from->acceleration_error;
+}
+
 struct growth owner_growth_rise(const struct step_list *p, const struct step_track *t,
 				const struct owner_growth *judged)
 {
-	const struct growth g = timeline_growth(p, t);
-	return growth_is_steady(&g) ? g : judged->growth;
+	struct growth g = timeline_growth(p, t);
+	if (!growth_is_steady(&g))
+		return judged->growth;
+	if (p->source == LOOP_NONE)
+		take_rise(&g, &judged->growth, 1);
+	return g;
+}
+
+double owner_growth_part(const struct owner_growth *t, const struct owner_growth *whole)
+{
+	const double since = fmax(t->growth.since_x, whole->growth.since_x);
+	const size_t last = t->points - 1;
+	size_t from = 0;
+	if (!t->points || t->points != whole->points)
+		return 0;
+	while (from < last && t->x[from] < since)
+		from++;
+	const double all = whole->bytes[last] - whole->bytes[from];
+	return all > 0 ? (t->bytes[last] - t->bytes[from]) / all : 0;
+}
+
+void owner_growth_rise_with(struct owner_growth *t, const struct growth *rise, double part)
+{
+	const double before = owner_growth_per_second(t);
+	take_rise(&t->growth, rise, part);
+	if (t->growth.acceleration <= 0 && t->mean_block_bytes > 0)
+		t->blocks_per_x = t->growth.rate / t->mean_block_bytes;
+	t->all_per_second += owner_growth_per_second(t) - before;
 }
 
 /* ---- owners -------------------------------------------------------------------------------------------- */
@@ -332,16 +378,6 @@ static void sort_members(const struct owner *o)
 			qsort(o->members, o->member_count, sizeof(*o->members), by_track);
 			return;
 		}
-}
-
-/* Memory has ended already. */
-static bool has_failed(const struct selection *sel, const struct step_list *steps, uint32_t device)
-{
-	const struct model_device *d = device == MODEL_NO_DEVICE ? NULL : model_device(sel->model, device);
-	for (unsigned i = 0; d && i < d->oom_count; i++)
-		if (d->oom[i].process == steps->process->id && d->oom[i].outcome == OUTCOME_FATAL)
-			return true;
-	return false;
 }
 
 /* What the track needs in a step at its end: what is freed behind that is the program's own end. */
@@ -494,27 +530,13 @@ static double part_at(const struct owner_growth *t, size_t i)
 	return last > first ? (t->bytes[i] - first) / (last - first) : 0;
 }
 
-static bool in_step(const struct owner_growth *a, const struct owner_growth *b)
+bool owner_growth_in_step(const struct owner_growth *a, const struct owner_growth *b)
 {
-	if (a->process != b->process || a->points != b->points || a->outlook != b->outlook)
+	if (a->process != b->process || a->points != b->points || a->outlook != b->outlook ||
+	    !outlook_goes_on(a->outlook))
 		return false;
 	for (size_t i = 0; i < a->points; i++)
 		if (fabs(part_at(a, i) - part_at(b, i)) > IN_STEP)
 			return false;
 	return true;
-}
-
-unsigned owner_growth_group(struct owner_growth **list, size_t count)
-{
-	unsigned groups = 0;
-	for (size_t i = 0; i < count; i++) {
-		if (!outlook_goes_on(list[i]->outlook))
-			continue;
-		for (size_t k = 0; k < i && !list[i]->group; k++)
-			if (list[k]->group && in_step(list[k], list[i]))
-				list[i]->group = list[k]->group;
-		if (!list[i]->group)
-			list[i]->group = ++groups;
-	}
-	return groups;
 }

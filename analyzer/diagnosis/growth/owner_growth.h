@@ -6,8 +6,6 @@
 #include "analyzer/timeline/outlook.h"
 #include "analyzer/timeline/timeline.h"
 
-#define OWNER_GROWTH_LEAST 0.004 /* of the peak of its kind of memory: what grew by less is no verdict */
-
 enum owner_growth_how { OWNER_GROWTH_UNCLEAR = 0, OWNER_GROWTH_MORE_BLOCKS, OWNER_GROWTH_BIGGER_BLOCKS };
 
 /* How one owner's live bytes went in the process where it grows most. */
@@ -54,16 +52,21 @@ bool owner_growth_grew_more(const struct owner_growth *a, const struct owner_gro
 /* Of one site by itself: it goes on growing. */
 bool owner_growth_goes_on(const struct timeline *timeline, const struct selection *sel, const struct model_site *site);
 
-/* How a track that goes on growing rises, as it is shown: by the low points of its steps where these rise steadily,
- * else as it was judged. `judged` is of that track. */
+/* How a track that goes on growing rises, as it is shown: by the low points of its steps where there are steps and
+ * these rise steadily, else as it was judged. `judged` is of that track. What is forecast rests on low points. */
 struct growth owner_growth_rise(const struct step_list *p, const struct step_track *t,
 				const struct owner_growth *judged);
+
+/* Which part of what `whole` has grown by it has made, since both grow. Both are of one track. */
+double owner_growth_part(const struct owner_growth *t, const struct owner_growth *whole);
+/* It is that part of what rises so. */
+void owner_growth_rise_with(struct owner_growth *t, const struct growth *rise, double part);
 
 double owner_growth_per_second(const struct owner_growth *t);
 double owner_growth_acceleration_per_s2(const struct owner_growth *t);
 
-/* Numbers the groups of those of the `count` owners that grow at the same pace: returns the highest. */
-unsigned owner_growth_group(struct owner_growth **list, size_t count);
+/* Of two of the same kind on the same device: both go on, at the same pace. */
+bool owner_growth_in_step(const struct owner_growth *a, const struct owner_growth *b);
 
 /* When a track meets its limit. *limit: bytes that the track can have; infinite if it is unknown. On a device other
  * processes' memory is taken off, and for the pool also what lies outside of it. On the host it is what the control

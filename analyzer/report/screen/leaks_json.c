@@ -74,6 +74,36 @@ static json_t *json_leak(const struct leaks *l, const struct leak *leak, const s
 	return site;
 }
 
+/* What leaks at one pace, as GROWTH on the screen says it. */
+static json_t *json_groups(const struct leaks *l)
+{
+	size_t count;
+	struct leak_group *list = leaks_groups(l, &count);
+	json_t *all = json_array();
+	for (size_t i = 0; i < count; i++) {
+		const struct leak_group *g = &list[i];
+		const struct owner_growth *t = g->most->owner_growth;
+		json_t *o = json_object();
+		json_object_set_new(o, "group", json_integer(t->group));
+		json_object_set_new(o, "memory", json_string(kind_name(g->most->kind)));
+		json_object_set_new(o, "sites", json_bytes(g->sites));
+		json_object_set_new(o, "grown_bytes_all", json_real(g->bytes));
+		json_object_set_new(o, "slope_bytes_per_s", json_real(g->per_second));
+		json_object_set_new(o, "slope_bytes_per_step", json_real_or_null(t->stepped, g->rate));
+		json_object_set_new(o, "slope_error_per_step", json_real_or_null(t->stepped, g->error));
+		json_object_set_new(o, "kind", json_string(growth_name(t->growth.kind)));
+		json_object_set_new(o, "certainty", json_string(certainty_name(g->certainty)));
+		json_object_set_new(o, "runs_out_at_s",
+				    json_real_or_null(g->forecast.ever && !t->stepped, g->forecast.x));
+		json_object_set_new(o, "runs_out_at_step",
+				    json_real_or_null(g->forecast.ever && t->stepped, g->forecast.x));
+		json_object_set_new(o, "little", json_boolean(g->little));
+		json_array_append_new(all, o);
+	}
+	free(list);
+	return all;
+}
+
 int leaks_print_json(const struct leaks *l, const struct held_question *held)
 {
 	size_t most = selection_rows(l->selection, DEFAULT_JSON_ROWS);
@@ -97,6 +127,7 @@ int leaks_print_json(const struct leaks *l, const struct held_question *held)
 	json_object_set_new(root, "suppressed_blocks", json_bytes(l->suppressed_blocks));
 	json_object_set_new(root, "pile", json_pile(l));
 	json_object_set_new(root, "by", json_string(selection_by_name(l->selection)));
+	json_object_set_new(root, "groups", json_groups(l));
 	json_object_set_new(root, "sites", sites);
 	json_set_left_out(root, "sites", l->count, l->count > most ? l->count - most : 0, rest);
 	json_object_set_new(root, "unread_files", json_unread(l->selection->stacks));

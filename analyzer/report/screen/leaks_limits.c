@@ -122,7 +122,7 @@ void leaks_add_growing(const struct leaks *l, struct ci *ci)
 		ci_add(ci, false, "growth",
 		       output_format("%s: grows by %s/%s, certainty %s", name ? name : "",
 				     BYTES((uint64_t)fabs(list[i].rate)), t->stepped ? "step" : "s",
-				     certainty_name(t->growth.certainty)),
+				     certainty_name(list[i].certainty)),
 		       list[i].most->owner->frame ? list[i].most->owner->frame->file : NULL,
 		       list[i].most->owner->frame ? list[i].most->owner->frame->line : 0);
 		free(name);

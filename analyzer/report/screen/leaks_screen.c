@@ -213,9 +213,9 @@ static void print_group(const struct leaks *l, const struct held_question *held,
 	char *whose = t->growing > 1 ? output_format("each of %u processes, %s together", t->growing,
 						     BYTES((uint64_t)t->all_bytes))
 				     : output_format("%u %s", p->pid, p->name);
-	output_fit_line(STYLE_NONE, output_format("    %s of %s; %s, certainty %s%s", kind_name(g->most->kind),
-						  whose ? whose : "", growth_name(t->growth.kind),
-						  certainty_name(t->growth.certainty), how ? how : ""));
+	output_fit_line(STYLE_NONE,
+			output_format("    %s of %s; %s, certainty %s%s", kind_name(g->most->kind), whose ? whose : "",
+				      growth_name(t->growth.kind), certainty_name(g->certainty), how ? how : ""));
 	if (held[g->most - l->list].known) {
 		struct reasons holder = { 0 };
 		held_say(&held[g->most - l->list], &holder);
@@ -230,10 +230,10 @@ static void print_group(const struct leaks *l, const struct held_question *held,
 			output_format("    at least %s of %s: the frees of the rest may be among the lost events",
 				      BYTES((uint64_t)(t->growth.bytes - t->growth.doubt)),
 				      BYTES((uint64_t)t->growth.bytes)));
-	if (t->forecast.ever)
+	if (g->forecast.ever)
 		output_fit_line(STYLE_NONE, output_format("    memory %s at %s %.0f",
 							  p->state == PROCESS_ENDED ? "would have ended" : "ends", unit,
-							  t->forecast.x));
+							  g->forecast.x));
 	free(name);
 	free(how);
 	free(whose);
@@ -247,12 +247,11 @@ static int grew_more(const void *a, const void *b)
 
 struct leak_group *leaks_groups(const struct leaks *l, size_t *count)
 {
-	struct leak_group *list = calloc((size_t)l->groups * MODEL_KINDS + 1, sizeof(*list));
+	struct leak_group *list = calloc(l->groups + 1ul, sizeof(*list));
 	*count = 0;
 	for (unsigned group = 1; list && group <= l->groups; group++)
-		for (int kind = 0; kind < MODEL_KINDS; kind++)
-			if ((list[*count] = leaks_group(l, group, kind)).sites)
-				++*count;
+		if ((list[*count] = leaks_group(l, group)).sites)
+			++*count;
 	if (*count)
 		qsort(list, *count, sizeof(*list), grew_more);
 	return list;

@@ -84,7 +84,7 @@ static json_t *json_growth(const struct selection *sel, const struct analysis *a
 		const struct track_finding *found = findings_track(&a->diagnosis->findings, &place);
 		const bool goes_on = found && outlook_goes_on(found->growth.outlook);
 		const bool only_loads = !goes_on || found->growth.outlook == OUTLOOK_GROWS;
-		struct growth g = only_loads ? timeline_growth(steps, t) : owner_growth_rise(steps, t, &found->growth);
+		struct growth g = only_loads ? timeline_growth(steps, t) : found->rise;
 		double limit;
 		struct forecast f = owner_growth_forecast(a->timeline, sel, steps, t, &g, &limit);
 		f = goes_on ? f : forecast_never;
@@ -268,7 +268,7 @@ static struct grown find_grown(const struct timeline *timeline, const struct dia
 		if (found->growth.outlook != OUTLOOK_LEAKS || !t || is_ruled_out(diagnosis, t->device) ||
 		    (t->kind == MODEL_DEVICE && has_pool(steps, t->device)))
 			continue;
-		struct grown g = { .list = steps, .track = t, .growth = owner_growth_rise(steps, t, &found->growth) };
+		struct grown g = { .list = steps, .track = t, .growth = found->rise };
 		const double part = found->growth.growth.bytes / (double)found->bytes;
 		weigh(&g, part);
 		if (part > LEAST_PART && (g.rank > best.rank || (g.rank == best.rank && g.weight > best.weight)))
