@@ -241,24 +241,28 @@ static void print_gap(const char *what, unsigned count, const char *path)
 	free(more);
 }
 
-static unsigned count_own_allocators(const struct selection *sel)
+static unsigned count_own_allocators(const struct report *r)
 {
+	const struct selection *sel = r->selection;
 	unsigned count = 0;
 	for (unsigned id = 0; id < reader_processes(sel->reader); id++)
 		count += selection_has(sel, reader_process(sel->reader, id)) &&
-			 own_allocator_find(sel, model_process(sel->model, id)).bytes > 0;
+			 own_allocator_find(sel, timeline_samples(r->analysis.timeline), model_process(sel->model, id))
+					 .bytes > 0;
 	return count > MOST_ALLOCATORS ? MOST_ALLOCATORS : count;
 }
 
 /* Whose memory the hooks can't look into. */
-static void print_own_allocators(const struct selection *sel)
+static void print_own_allocators(const struct report *r)
 {
+	const struct selection *sel = r->selection;
 	unsigned printed = 0;
 	for (unsigned id = 0; id < reader_processes(sel->reader) && printed < MOST_ALLOCATORS; id++) {
 		const struct process *p = reader_process(sel->reader, id);
 		struct own_allocator own = { 0 };
 		if (selection_has(sel, p))
-			own = own_allocator_find(sel, model_process(sel->model, id));
+			own = own_allocator_find(sel, timeline_samples(r->analysis.timeline),
+						 model_process(sel->model, id));
 		if (!own.bytes)
 			continue;
 		const char *of = own.frame && own.frame->library ? base_name(own.frame->library) : p->name;
@@ -271,11 +275,11 @@ static void print_own_allocators(const struct selection *sel)
 		output_first_line(STYLE_FAINT,
 				  (char *[]){ output_format("%s has its own allocator%s: what is in its %s is not seen",
 							    whose ? whose : of, function ? function : "",
-							    BYTES(own.bytes)),
+							    BYTES(own.resident)),
 					      output_format("%s has its own allocator: what is in its %s is not seen",
-							    whose ? whose : of, BYTES(own.bytes)),
+							    whose ? whose : of, BYTES(own.resident)),
 					      output_format("%u: %s has an allocator with %s not seen", p->pid, of,
-							    BYTES(own.bytes)) },
+							    BYTES(own.resident)) },
 				  3);
 		free(whose);
 		free(function);
@@ -330,7 +334,7 @@ static void print_gaps(const struct report *r)
 			output_format("%s stacks lack their outer frames (MEMTRACE_DEPTH, or code that can't be "
 				      "unwound)",
 				      COUNT(r->analysis.losses.truncated_stacks - r->analysis.losses.unplaced_stacks)));
-	print_own_allocators(r->selection);
+	print_own_allocators(r);
 	const struct model_fold fold = model_fold(r->selection->model);
 	if (fold.until_ns)
 		output_fit_line(
@@ -347,7 +351,7 @@ static void print_gaps(const struct report *r)
 static unsigned count_gaps(const struct report *r)
 {
 	struct stack_gaps g = stacks_gaps(r->selection->stacks);
-	return (g.replaced > 0) + (g.missing > 0) + (g.given_up > 0) + count_own_allocators(r->selection) +
+	return (g.replaced > 0) + (g.missing > 0) + (g.given_up > 0) + count_own_allocators(r) +
 	       (r->analysis.losses.unplaced_stacks > 0) +
 	       (r->analysis.losses.truncated_stacks > r->analysis.losses.unplaced_stacks) +
 	       (model_fold(r->selection->model).until_ns > 0) + (model_fold(r->selection->model).young_blocks > 0);
