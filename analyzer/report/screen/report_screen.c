@@ -758,6 +758,8 @@ static const struct part {
 
 enum { PARTS = sizeof(parts) / sizeof(*parts) };
 
+#define NAMED_PROCESSES 86 /* what the table of processes is worth where WHY names one by its number */
+
 struct rendered {
 	char *text;
 	unsigned lines;
@@ -769,7 +771,8 @@ struct page {
 	const struct report *report;
 	enum form form;
 	enum trouble trouble;
-	unsigned lines; /* it has */
+	bool names_process; /* WHY names one of several by its number */
+	unsigned lines;     /* it has */
 	struct rendered list[PARTS];
 };
 
@@ -779,6 +782,39 @@ static unsigned count_lines(const char *text)
 	for (; text && *text; text++)
 		lines += *text == '\n';
 	return lines;
+}
+
+/* As a word of its own. */
+static bool has_number(const char *text, uint32_t number)
+{
+	char digits[16];
+	const size_t n = (size_t)snprintf(digits, sizeof(digits), "%u", number);
+	for (const char *at = text; (at = strstr(at, digits)); at += n) {
+		const size_t figure = strspn(at, "0123456789.,");
+		if ((at == text || at[-1] == ' ') && figure <= n + 1 && (figure == n || at[n] < '0'))
+			return true;
+	}
+	return false;
+}
+
+static bool names_process(const struct report *r)
+{
+	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
+	const struct selection *sel = r->selection;
+	if (report_process_count(sel) < 2)
+		return false;
+	for (size_t i = 0; i < v->held_count; i++)
+		for (unsigned id = 0; id < reader_processes(sel->reader); id++)
+			if (selection_has(sel, reader_process(sel->reader, id)) &&
+			    has_number(v->held[i].evidence, reader_process(sel->reader, id)->pid))
+				return true;
+	return false;
+}
+
+static int worth_of(const struct page *page, int i)
+{
+	const int worth = parts[i].worth[page->form][page->trouble];
+	return page->names_process && parts[i].print == processes && worth < NAMED_PROCESSES ? NAMED_PROCESSES : worth;
 }
 
 /* A part prints into memory: the page decides whether it is shown, and about the empty line before it. */
@@ -839,7 +875,7 @@ static void choose(struct page *page)
 		for (int i = 0; i < PARTS; i++) {
 			const unsigned left = lines_left(page), least = parts[i].least[page->form];
 			const bool asked = is_asked_for(page->report, &parts[i]);
-			if (parts[i].worth[page->form][page->trouble] != worth || (least > left && !asked))
+			if (worth_of(page, i) != worth || (least > left && !asked))
 				continue;
 			const unsigned enough = page->form == FORM_ALL || worth == ALWAYS ? least
 						: left < ENOUGH                           ? left
@@ -857,8 +893,8 @@ static void widen(struct page *page)
 		for (int i = 0; i < PARTS; i++) {
 			struct rendered *r = &page->list[i];
 			const bool gap = r->gap;
-			if (parts[i].worth[page->form][page->trouble] != (ALWAYS - n ? ALWAYS - n : ALWAYS) ||
-			    !parts[i].least[page->form] || !r->shown || !lines_left(page))
+			if (worth_of(page, i) != (ALWAYS - n ? ALWAYS - n : ALWAYS) || !parts[i].least[page->form] ||
+			    !r->shown || !lines_left(page))
 				continue;
 			render(page, i, r->lines - (gap && page->form == FORM_BRIEF) + lines_left(page));
 			r->lines += gap && page->form == FORM_BRIEF;
@@ -903,6 +939,7 @@ void report_print(const struct report *r)
 	if (r->brief)
 		output_assume_width(BRIEF_COLUMNS);
 	page.lines = r->brief ? brief_lines() : output_width() < REPORT_WIDE ? NARROW_LINES : SCREEN_LINES;
+	page.names_process = names_process(r);
 	page.trouble = !report_is_trouble(r) ? NO_TROUBLE : report_device(r) ? TROUBLE_DEVICE : TROUBLE_HOST;
 	choose(&page);
 	widen(&page);
