@@ -2,12 +2,13 @@
 
 #include "analyzer/diagnosis/ledger/managed_heaps.h"
 #include "analyzer/symbols/python_arenas.h"
+#include "analyzer/util/minmax.h"
 
 #include <fnmatch.h>
 #include <string.h>
 
 #define OWN_ALLOCATOR_LEAST_BYTES (16ull << 20)
-#define TIMES_HEAP                4
+#define TIMES_HEAP                2
 #define INNERMOST                 4 /* frames that an allocator needs to map more */
 #define MANY                      8 /* mappings of code without names: fewer may be its data */
 
@@ -28,7 +29,7 @@ static bool is_named_so(const struct frame *f)
 /* Of those that are no interpreter's and no runtime's. */
 struct found {
 	const struct frame *frame;
-	bool nameless;
+	bool nameless, arena;
 };
 
 static bool find_mapper(const struct selection *sel, const struct process *p, const struct model_site *s,
@@ -37,7 +38,8 @@ static bool find_mapper(const struct selection *sel, const struct process *p, co
 	uint32_t stack = stacks_of_site(sel->stacks, p, s->number, s->node, s->node2);
 	unsigned native = 0;
 	*out = (struct found){ 0 };
-	if (managed_heaps_stack(sel, stack) || python_arenas_is(sel->stacks, stack, s->peak_bytes, s->peak_blocks))
+	out->arena = python_arenas_is(sel->stacks, stack, s->peak_bytes, s->peak_blocks);
+	if (out->arena || managed_heaps_stack(sel, stack))
 		return false;
 	for (struct stack_walk w = { .next = stack }; native < INNERMOST && !out->frame && stack_step(sel->stacks, &w);
 	     native++) {
@@ -51,18 +53,36 @@ static bool find_mapper(const struct selection *sel, const struct process *p, co
 	return out->frame || out->nameless;
 }
 
-struct own_allocator own_allocator_find(const struct selection *sel, const struct model_process *m)
+/* Anonymous memory of the process, but for the heap, and what it has mapped since somebody looked; UINT64_MAX = nobody
+ * did. */
+static uint64_t resident_beside_heap(const struct selection *sel, const struct samples *samples,
+				     const struct model_process *m)
+{
+	const struct sample_subject *s = samples ? samples_of_process(samples, m->process) : NULL;
+	if (!s || !(s->known >> MT_PROCESS_rss_anon & 1))
+		return UINT64_MAX;
+	const struct sample_extreme *most = &s->most[MT_PROCESS_rss_anon];
+	return less(most->value, model_at(sel->model, &m->timeline[MODEL_HEAP], most->ns).last) +
+	       less(m->kind[MODEL_MAP].peak_bytes, model_at(sel->model, &m->timeline[MODEL_MAP], most->ns).last);
+}
+
+struct own_allocator own_allocator_find(const struct selection *sel, const struct samples *samples,
+					const struct model_process *m)
 {
 	struct own_allocator own = { 0 };
-	uint64_t most = 0, nameless = 0, nameless_blocks = 0;
+	uint64_t most = 0, nameless = 0, nameless_blocks = 0, arenas = 0;
 	if (m->map[MAP_ANON].peak_bytes < OWN_ALLOCATOR_LEAST_BYTES ||
 	    m->map[MAP_ANON].peak_bytes / TIMES_HEAP < m->kind[MODEL_HEAP].peak_bytes)
 		return own;
 	for (uint32_t i = 0; i < m->site_count; i++) {
 		const struct model_site *s = &m->sites[i];
 		struct found f;
-		if (s->kind != MODEL_MAP || !s->peak_bytes || !find_mapper(sel, m->process, s, &f))
+		if (s->kind != MODEL_MAP || !s->peak_bytes)
 			continue;
+		if (!find_mapper(sel, m->process, s, &f)) {
+			arenas += f.arena ? s->peak_bytes : 0;
+			continue;
+		}
 		own.bytes += f.frame ? s->peak_bytes : 0;
 		nameless += f.frame ? 0 : s->peak_bytes;
 		nameless_blocks += f.frame ? 0 : s->peak_blocks;
@@ -71,7 +91,9 @@ struct own_allocator own_allocator_find(const struct selection *sel, const struc
 	}
 	if (nameless_blocks >= MANY)
 		own.bytes += nameless;
-	bool enough =
-		own.bytes >= OWN_ALLOCATOR_LEAST_BYTES && own.bytes / TIMES_HEAP >= m->kind[MODEL_HEAP].peak_bytes;
+	const uint64_t resident = resident_beside_heap(sel, samples, m);
+	own.resident = resident == UINT64_MAX ? own.bytes : lower(own.bytes, less(resident, arenas));
+	bool enough = own.resident >= OWN_ALLOCATOR_LEAST_BYTES &&
+		      own.resident / TIMES_HEAP >= m->kind[MODEL_HEAP].peak_bytes;
 	return enough ? own : (struct own_allocator){ 0 };
 }

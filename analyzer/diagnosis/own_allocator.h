@@ -7,13 +7,19 @@
 #define MT_DIAGNOSIS_OWN_ALLOCATOR_H
 
 #include "analyzer/model/selection/selection.h"
+#include "analyzer/reader/samples.h"
 
 struct own_allocator {
 	/* anonymous memory that it had mapped at the peak of the process's mappings; 0 = there is none */
 	uint64_t bytes;
+	/* the most of it that was in memory when somebody looked: the rest is address space that it has reserved;
+	 * `bytes` where nobody did */
+	uint64_t resident;
 	const struct frame *frame; /* the function of it that maps most; NULL = it has no name. Borrowed */
 };
 
-struct own_allocator own_allocator_find(const struct selection *sel, const struct model_process *m);
+/* `samples` may be NULL. */
+struct own_allocator own_allocator_find(const struct selection *sel, const struct samples *samples,
+					const struct model_process *m);
 
 #endif

@@ -301,6 +301,9 @@ def case_linked_allocator_is_noticed():
     wide = trace.tool("report").out
     mt.check(re.search(r"^\d+ ownheap has its own allocator \(malloc  ownheap\.c:\d+\): what is in its 65\.0 MiB is not seen$", wide, re.M), wide)
     mt.check(re.search(r"^\d+ ownheap has its own allocator: what is in its 65\.0 MiB is not seen$", trace.summary(), re.M), trace.summary())
+    own = mt.shimmed([mt.program("ownheap"), "64", "reserve"]).trace.settle().processes[0]["own_allocator"]
+    mt.check(own["mapped_bytes"] >= 1 << 30, "address space that it has reserved: %s" % own)
+    mt.between(64 << 20, own["resident_bytes"], 66 << 20, "what is in memory of it")
     for arguments in (["64", "data"], ["4"]):
         other = mt.shimmed([mt.program("ownheap"), *arguments]).trace.settle()
         mt.equal(other.processes[0]["own_allocator"], None, "with %s" % arguments)

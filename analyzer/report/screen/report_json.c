@@ -39,13 +39,14 @@ static json_t *json_map(const struct model_totals *t, uint64_t given)
 	return o;
 }
 
-static json_t *json_own_allocator(const struct selection *sel, const struct model_process *m)
+static json_t *json_own_allocator(const struct report *r, const struct model_process *m)
 {
-	const struct own_allocator own = own_allocator_find(sel, m);
+	const struct own_allocator own = own_allocator_find(r->selection, timeline_samples(r->analysis.timeline), m);
 	json_t *o = own.bytes ? json_object() : json_null();
 	if (!own.bytes)
 		return o;
 	json_object_set_new(o, "mapped_bytes", json_bytes(own.bytes));
+	json_object_set_new(o, "resident_bytes", json_bytes(own.resident));
 	json_object_set_new(o, "function", json_text(own.frame ? own.frame->function : NULL));
 	json_object_set_new(o, "library", json_text(own.frame ? own.frame->library : m->process->exe));
 	return o;
@@ -151,7 +152,7 @@ static json_t *json_process(const struct report *r, const struct model_process *
 	json_object_set_new(o, "folded", json_fold(&m->fold));
 	json_object_set_new(o, "young", json_young(&m->fold));
 	json_object_set_new(o, "record", json_record(p));
-	json_object_set_new(o, "own_allocator", json_own_allocator(r->selection, m));
+	json_object_set_new(o, "own_allocator", json_own_allocator(r, m));
 	json_system_process(o, r->analysis.host, p);
 	json_object_set_new(o, "threads", json_integer(p->threads));
 	return o;

@@ -241,24 +241,28 @@ static void print_gap(const char *what, unsigned count, const char *path)
 	free(more);
 }
 
-static unsigned count_own_allocators(const struct selection *sel)
+static unsigned count_own_allocators(const struct report *r)
 {
+	const struct selection *sel = r->selection;
 	unsigned count = 0;
 	for (unsigned id = 0; id < reader_processes(sel->reader); id++)
 		count += selection_has(sel, reader_process(sel->reader, id)) &&
-			 own_allocator_find(sel, model_process(sel->model, id)).bytes > 0;
+			 own_allocator_find(sel, timeline_samples(r->analysis.timeline), model_process(sel->model, id))
+					 .bytes > 0;
 	return count > MOST_ALLOCATORS ? MOST_ALLOCATORS : count;
 }
 
 /* Whose memory the hooks can't look into. */
-static void print_own_allocators(const struct selection *sel)
+static void print_own_allocators(const struct report *r)
 {
+	const struct selection *sel = r->selection;
 	unsigned printed = 0;
 	for (unsigned id = 0; id < reader_processes(sel->reader) && printed < MOST_ALLOCATORS; id++) {
 		const struct process *p = reader_process(sel->reader, id);
 		struct own_allocator own = { 0 };
 		if (selection_has(sel, p))
-			own = own_allocator_find(sel, model_process(sel->model, id));
+			own = own_allocator_find(sel, timeline_samples(r->analysis.timeline),
+						 model_process(sel->model, id));
 		if (!own.bytes)
 			continue;
 		const char *of = own.frame && own.frame->library ? base_name(own.frame->library) : p->name;
@@ -271,11 +275,11 @@ static void print_own_allocators(const struct selection *sel)
 		output_first_line(STYLE_FAINT,
 				  (char *[]){ output_format("%s has its own allocator%s: what is in its %s is not seen",
 							    whose ? whose : of, function ? function : "",
-							    BYTES(own.bytes)),
+							    BYTES(own.resident)),
 					      output_format("%s has its own allocator: what is in its %s is not seen",
-							    whose ? whose : of, BYTES(own.bytes)),
+							    whose ? whose : of, BYTES(own.resident)),
 					      output_format("%u: %s has an allocator with %s not seen", p->pid, of,
-							    BYTES(own.bytes)) },
+							    BYTES(own.resident)) },
 				  3);
 		free(whose);
 		free(function);
@@ -330,7 +334,7 @@ static void print_gaps(const struct report *r)
 			output_format("%s stacks lack their outer frames (MEMTRACE_DEPTH, or code that can't be "
 				      "unwound)",
 				      COUNT(r->analysis.losses.truncated_stacks - r->analysis.losses.unplaced_stacks)));
-	print_own_allocators(r->selection);
+	print_own_allocators(r);
 	const struct model_fold fold = model_fold(r->selection->model);
 	if (fold.until_ns)
 		output_fit_line(
@@ -347,7 +351,7 @@ static void print_gaps(const struct report *r)
 static unsigned count_gaps(const struct report *r)
 {
 	struct stack_gaps g = stacks_gaps(r->selection->stacks);
-	return (g.replaced > 0) + (g.missing > 0) + (g.given_up > 0) + count_own_allocators(r->selection) +
+	return (g.replaced > 0) + (g.missing > 0) + (g.given_up > 0) + count_own_allocators(r) +
 	       (r->analysis.losses.unplaced_stacks > 0) +
 	       (r->analysis.losses.truncated_stacks > r->analysis.losses.unplaced_stacks) +
 	       (model_fold(r->selection->model).until_ns > 0) + (model_fold(r->selection->model).young_blocks > 0);
@@ -728,6 +732,8 @@ static const struct part {
 
 enum { PARTS = sizeof(parts) / sizeof(*parts) };
 
+#define NAMED_PROCESSES 86 /* what the table of processes is worth where WHY names one by its number */
+
 struct rendered {
 	char *text;
 	unsigned lines;
@@ -739,7 +745,8 @@ struct page {
 	const struct report *report;
 	enum form form;
 	enum trouble trouble;
-	unsigned lines; /* it has */
+	bool names_process; /* WHY names one of several by its number */
+	unsigned lines;     /* it has */
 	struct rendered list[PARTS];
 };
 
@@ -749,6 +756,39 @@ static unsigned count_lines(const char *text)
 	for (; text && *text; text++)
 		lines += *text == '\n';
 	return lines;
+}
+
+/* As a word of its own. */
+static bool has_number(const char *text, uint32_t number)
+{
+	char digits[16];
+	const size_t n = (size_t)snprintf(digits, sizeof(digits), "%u", number);
+	for (const char *at = text; (at = strstr(at, digits)); at += n) {
+		const size_t figure = strspn(at, "0123456789.,");
+		if ((at == text || at[-1] == ' ') && figure <= n + 1 && (figure == n || at[n] < '0'))
+			return true;
+	}
+	return false;
+}
+
+static bool names_process(const struct report *r)
+{
+	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
+	const struct selection *sel = r->selection;
+	if (report_process_count(sel) < 2)
+		return false;
+	for (size_t i = 0; i < v->held_count; i++)
+		for (unsigned id = 0; id < reader_processes(sel->reader); id++)
+			if (selection_has(sel, reader_process(sel->reader, id)) &&
+			    has_number(v->held[i].evidence, reader_process(sel->reader, id)->pid))
+				return true;
+	return false;
+}
+
+static int worth_of(const struct page *page, int i)
+{
+	const int worth = parts[i].worth[page->form][page->trouble];
+	return page->names_process && parts[i].print == processes && worth < NAMED_PROCESSES ? NAMED_PROCESSES : worth;
 }
 
 /* A part prints into memory: the page decides whether it is shown, and about the empty line before it. */
@@ -809,7 +849,7 @@ static void choose(struct page *page)
 		for (int i = 0; i < PARTS; i++) {
 			const unsigned left = lines_left(page), least = parts[i].least[page->form];
 			const bool asked = is_asked_for(page->report, &parts[i]);
-			if (parts[i].worth[page->form][page->trouble] != worth || (least > left && !asked))
+			if (worth_of(page, i) != worth || (least > left && !asked))
 				continue;
 			const unsigned enough = page->form == FORM_ALL || worth == ALWAYS ? least
 						: left < ENOUGH                           ? left
@@ -827,8 +867,8 @@ static void widen(struct page *page)
 		for (int i = 0; i < PARTS; i++) {
 			struct rendered *r = &page->list[i];
 			const bool gap = r->gap;
-			if (parts[i].worth[page->form][page->trouble] != (ALWAYS - n ? ALWAYS - n : ALWAYS) ||
-			    !parts[i].least[page->form] || !r->shown || !lines_left(page))
+			if (worth_of(page, i) != (ALWAYS - n ? ALWAYS - n : ALWAYS) || !parts[i].least[page->form] ||
+			    !r->shown || !lines_left(page))
 				continue;
 			render(page, i, r->lines - (gap && page->form == FORM_BRIEF) + lines_left(page));
 			r->lines += gap && page->form == FORM_BRIEF;
@@ -873,6 +913,7 @@ void report_print(const struct report *r)
 	if (r->brief)
 		output_assume_width(BRIEF_COLUMNS);
 	page.lines = r->brief ? brief_lines() : output_width() < REPORT_WIDE ? NARROW_LINES : SCREEN_LINES;
+	page.names_process = names_process(r);
 	page.trouble = !report_is_trouble(r) ? NO_TROUBLE : report_device(r) ? TROUBLE_DEVICE : TROUBLE_HOST;
 	choose(&page);
 	widen(&page);
