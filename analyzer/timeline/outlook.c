@@ -21,7 +21,6 @@
 #define LEVELS_OFF          0.3  /* of the rate at first: less at the end, and it stopped */
 #define SURE_OF             3    /* standard errors: by so much it is less, or that is chance */
 #define WORKS               0.5  /* of what the process makes is freed by one that works */
-#define LAST_PIECE          0.25 /* of the work: what a program that works only fills at its end, it has done once */
 #define OUTLOOK_RISES       0.1  /* of the most there was: by so much more was alive at the end than in the middle */
 #define EVENLY              0.75 /* of the rise before: so much follows it, where it rises at one pace */
 #define ONE_JUMP            0.8  /* of the rise: if more of it comes at once, it is a jump, and not growth */
@@ -294,13 +293,6 @@ static bool is_in_bursts(const struct stay *s, unsigned from, unsigned gap)
 	return such >= BURSTS - 1;
 }
 
-/* A program that frees what it makes and then, to its end, only makes something: a report, say. It has not come again,
- * and tells nothing. */
-static bool is_last_piece(const struct outlook_found *f, const struct cohort_clock *clock, unsigned from)
-{
-	return f->freed < WORKS && f->count - from < LAST_PIECE * f->count && freed_since(clock, 0, from) >= WORKS;
-}
-
 static void judge_since(struct outlook_found *f, const struct stay *s, const struct cohort_clock *clock, unsigned from)
 {
 	unsigned last = from;
@@ -316,7 +308,6 @@ static void judge_since(struct outlook_found *f, const struct stay *s, const str
 	f->ended = stopped;
 	f->outlook = stopped || levels_off(s, from)                              ? OUTLOOK_STOPPED
 		     : f->members < (f->freed < WORKS ? OUTLOOK_LEAST : ACCUSES) ? OUTLOOK_SHORT
-		     : is_last_piece(f, clock, from)                             ? OUTLOOK_SHORT
 		     : f->freed < WORKS                                          ? OUTLOOK_GROWS
 										 : OUTLOOK_LEAKS;
 	f->certainty = f->members >= SURE && chance >= SURE_CHANCE ? CERTAINTY_HIGH : CERTAINTY_MEDIUM;

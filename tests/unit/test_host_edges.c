@@ -247,6 +247,7 @@ TEST(a_leak_matters_by_what_it_will_cost)
 	/* it is less than a twentieth of all three ... */
 	growths[1].bytes = growths[2].bytes = (uint64_t)(9.6 * (double)growths[0].bytes);
 	growths[0].site = "small";
+	growths[1].site = "other"; /* a line is named once */
 	evidence.host.growth.count = 3;
 	judge();
 	CHECK(held(VERDICT_LEAK)->sites[1] && !held(VERDICT_LEAK)->sites[2]);

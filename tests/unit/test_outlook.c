@@ -232,17 +232,6 @@ static void only_fills(void)
 		take(bytes * between(0.5, 1.5));
 }
 
-/* A report, a file: it has not come again. */
-static void makes_one_thing_at_the_end(void)
-{
-	const int pieces = (int)(between(0.15, 0.4) * TURNS);
-	const double bytes = between(1000, 2000);
-	for (int i = 0; i < TURNS; i++)
-		turn();
-	for (int i = 0; i < pieces; i++)
-		take(bytes);
-}
-
 static void load(double part, double first)
 {
 	const int until = (int)(part * TURNS);
@@ -402,7 +391,6 @@ static const struct form {
 	{ "leak beside long-lived blocks", leak_beside_long_lived, 1 << OUTLOOK_LEAKS },
 	{ "leak in epochs", leak_in_epochs, 1 << OUTLOOK_LEAKS },
 	{ "only fills", only_fills, 1 << OUTLOOK_GROWS },
-	{ "one thing at the end", makes_one_thing_at_the_end, 1 << OUTLOOK_SHORT },
 	{ "load", loads, 1 << OUTLOOK_STOPPED },
 	{ "warm-up", warms_up, 1 << OUTLOOK_STOPPED },
 	{ "cache that fills", cache_fills, 1 << OUTLOOK_STOPPED },

@@ -176,8 +176,11 @@ TEST(the_largest_that_goes_on_is_named)
 	CHECK_EQ(certainty(VERDICT_LEAK), CERTAINTY_MEDIUM);
 	evidence.complete = false; /* something was lost */
 	CHECK(now(VERDICT_LEAK) && certainty(VERDICT_LEAK) == CERTAINTY_MEDIUM);
-	for (int i = 0; i < 6; i++)
+	static const char *const names[] = { "one", "two", "three", "four", "five", "six" };
+	for (int i = 0; i < 6; i++) {
 		growth(i, GROWTH_LINEAR, CERTAINTY_HIGH, 2);
+		growths[i].site = names[i];
+	}
 	judge();
 	CHECK_EQ(held(VERDICT_LEAK)->bytes, G(12));
 	CHECK(held(VERDICT_LEAK)->sites[VERDICT_SITES - 1]);
