@@ -335,7 +335,10 @@ TEST(intervals_hold_what_comes)
 		else if (wanted)
 			printf("| %s | %.3f | | |%s |\n", s->name, part, held);
 		/* of few, chance takes its part */
-		double least = s->never ? 0.95 : s->held_out || s->curve == n_log_n || SANITIZED ? 0 : wanted ? 0.86 : 0.8;
+		double least = s->never                                          ? 0.95
+			       : s->held_out || s->curve == n_log_n || SANITIZED ? 0
+			       : wanted                                          ? 0.86
+										 : 0.8;
 		CHECK(part >= least);
 		if (part < least)
 			printf("# %s: only %.3f\n", s->name, part);

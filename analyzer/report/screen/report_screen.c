@@ -758,29 +758,22 @@ static unsigned count_lines(const char *text)
 	return lines;
 }
 
-/* As a word of its own. */
-static bool has_number(const char *text, uint32_t number)
+static bool is_shown_process(const struct selection *sel, uint64_t pid)
 {
-	char digits[16];
-	const size_t n = (size_t)snprintf(digits, sizeof(digits), "%u", number);
-	for (const char *at = text; (at = strstr(at, digits)); at += n) {
-		const size_t figure = strspn(at, "0123456789.,");
-		if ((at == text || at[-1] == ' ') && figure <= n + 1 && (figure == n || at[n] < '0'))
+	for (unsigned id = 0; id < reader_processes(sel->reader); id++)
+		if (reader_process(sel->reader, id)->pid == pid && selection_has(sel, reader_process(sel->reader, id)))
 			return true;
-	}
 	return false;
 }
 
 static bool names_process(const struct report *r)
 {
 	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
-	const struct selection *sel = r->selection;
-	if (report_process_count(sel) < 2)
+	if (report_process_count(r->selection) < 2)
 		return false;
 	for (size_t i = 0; i < v->held_count; i++)
-		for (unsigned id = 0; id < reader_processes(sel->reader); id++)
-			if (selection_has(sel, reader_process(sel->reader, id)) &&
-			    has_number(v->held[i].evidence, reader_process(sel->reader, id)->pid))
+		for (size_t k = 0; k < v->held[i].evidence.count; k++)
+			if (is_shown_process(r->selection, v->held[i].evidence.items[k].figures.pid))
 				return true;
 	return false;
 }
