@@ -196,11 +196,14 @@ static bool has_folded(const struct findings *f, const struct owner_finding *bes
 	return false;
 }
 
-/* Who makes nearly all that a track grows by grows as the track does, which is known better: from each step. */
+/* Who makes nearly all that a track grows by has the track's shape, which is known better: from each step. The rate
+ * of its own is more exact, where it is one of that shape. */
 static void rise_with_track(const struct findings *f, struct owner_finding *one, double part_of_group)
 {
-	if (one->growth.outlook == OUTLOOK_LEAKS && part_of_group >= NEARLY_ALL && !has_folded(f, one))
-		owner_growth_rise_with(&one->growth, &track_of(f, one)->rise, part_of_track(f, one) / part_of_group);
+	const struct track_finding *t = track_of(f, one);
+	if (one->growth.outlook == OUTLOOK_LEAKS && part_of_group >= NEARLY_ALL &&
+	    t->rise.kind != one->growth.growth.kind && !has_folded(f, one))
+		owner_growth_rise_with(&one->growth, &t->rise, part_of_track(f, one) / part_of_group);
 }
 
 static int look_at_groups(struct findings *f)

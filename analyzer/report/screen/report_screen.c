@@ -766,13 +766,14 @@ static bool is_shown_process(const struct selection *sel, uint64_t pid)
 	return false;
 }
 
+/* On a device they are in its own table. */
 static bool names_process(const struct report *r)
 {
 	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
 	if (report_process_count(r->selection) < 2)
 		return false;
 	for (size_t i = 0; i < v->held_count; i++)
-		for (size_t k = 0; k < v->held[i].evidence.count; k++)
+		for (size_t k = 0; !v->held[i].device && k < v->held[i].evidence.count; k++)
 			if (is_shown_process(r->selection, v->held[i].evidence.items[k].figures.pid))
 				return true;
 	return false;
