@@ -518,7 +518,7 @@ static void write_types(struct writing *w)
 	protobuf_uint(&w->message, PROFILE_DEFAULT_TYPE, string_id(string_of(p, value_names[LIVE_BYTES])));
 }
 
-/* Of how many allocated bytes one had its stack taken: the mean of the processes that sampled, the largest if they differ. */
+/* Of how many allocated bytes one had its stack taken: 1 = all had; the largest mean, where processes differ. */
 static uint64_t period_of(const struct reader *r)
 {
 	uint64_t period = 1;
