@@ -23,7 +23,7 @@ def case_the_run_itself(setting, mib):
     replays.check_itself(setting, mib)
 
 
-@mt.variants((EXPANDABLE, SHORT), (EXPANDABLE, ROOM), (None, SHORT))
+@mt.variants((EXPANDABLE, SHORT), long=[(EXPANDABLE, ROOM), (None, SHORT)])
 def case_the_default_stream_alone(setting, mib):
     """No context is current in a thread that has not made a stream: who reserves a range names no device."""
     replays.check_itself(setting, mib, words=("--plain",))
@@ -38,11 +38,13 @@ def case_a_failure_on_the_other_stream():
     replays.check_itself(None, SHORT, seed=7, count=3600)
 
 
+@mt.long
 def case_what_is_unmapped_beside_the_pool():
     """It is no empty_cache()."""
     replays.check_itself(EXPANDABLE, ROOM, words=("--beside",))
 
 
+@mt.long
 def case_emptied_under_a_garbage_collection():
     replays.check_itself(replays.COLLECTED, ROOM)
 
@@ -52,6 +54,7 @@ def case_graphs():
     replays.check_graphs("expandable_segments:False", 3)
 
 
+@mt.long
 def case_another_setting():
     replays.check_other(None, EXPANDABLE, SHORT)
 
@@ -71,7 +74,7 @@ def case_sizes_that_are_not_known():
     mt.equal(whatif(run(None, ROOM, traced=True).trace)["settings"][0]["low"], None, "of a run whose sizes are known")
 
 
-@mt.variants(("--without", "keep", 0), ("--scale", "keep=2.5", 7500000))
+@mt.variants(("--without", "keep", 0), long=[("--scale", "keep=2.5", 7500000)])
 def case_other_requests(option, words, keeping):
     """Of a run that keeps blocks of 3 MB: what is said of it without them, or with larger ones, is what a run of such a program says."""
     kept = run(None, ROOM, traced=True, words=("--keeping", "3000000"))
@@ -107,7 +110,7 @@ def case_wrong_changes(option, words, said):
     mt.check(said in done.err and len(done.err.splitlines()) == 1, done.err)
 
 
-@mt.variants(None, EXPANDABLE)
+@mt.variants(EXPANDABLE, long=[None])
 def case_the_least_card(setting):
     """That whatif names: PyTorch fits there, and not on one that is 2 MiB smaller; it fails at the request that whatif names."""
     done = run(None, ROOM, traced=True)
@@ -131,7 +134,7 @@ def case_the_least_card_of_a_run_with_failures():
         mt.equal(outcome["granted_count"] == pool["requests_refused"] and not outcome["refused"], all_of_them, "served on %d" % size)
 
 
-@mt.variants(ROOM, SHORT)
+@mt.variants(SHORT, long=[ROOM])
 def case_without_a_leak(mib):
     """The first that memtrace leaks names: it is the line that keeps, and a run of the repaired program comes to the same."""
     said, real = replays.without(mib, words="leak:1")
@@ -246,7 +249,7 @@ def written(library, version=None, env=None, backend=1, size=20 << 20):
     return done.out
 
 
-@mt.variants(("2.8.0", 20, True), ("2.8.0", 24, False), ("2.9.1", 24, True), ("2.9.1", 20, False), (None, 24, True))
+@mt.variants(("2.8.0", 20, True), ("2.9.1", 20, False), (None, 24, True), long=[("2.8.0", 24, False), ("2.9.1", 24, True)])
 def case_versions(version, mib, same):
     """Before PyTorch 2.9 the last size that a list names was rounded as all beyond it: 17 MiB to 20, since then to 24."""
     text = written("libc10_cuda.so", version, OLD_LIST, size=mib << 20)

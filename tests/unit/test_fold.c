@@ -642,7 +642,7 @@ TEST(fold_killed_anywhere)
 	struct program *g = make(5, 300000, MT_STACKS_ALL, true);
 	struct selection before = look(g, MODEL_SPLIT_NONE);
 	char path[256];
-	for (unsigned i = 0; i < 25 && !test_failures; i++) {
+	for (unsigned i = 0; i < 25 && !test_failures; i += SANITIZED ? 4 : 1) {
 		near_limit(g);
 		pid_t pid = start(g);
 		usleep(1000 + i * i * 200);
