@@ -10,7 +10,6 @@
 #include <math.h>
 
 #define LEAST_COHORTS     8
-#define SURE_STEPS        20  /* of a loop that nobody marked */
 #define GOES_ON           0.5 /* of the loop's time, in which the program does something else */
 #define LEAST_STEPS       5   /* behind which a phase comes after the loop */
 #define ONE_COPY          1.5 /* so many times its bytes are fewer than two */
@@ -58,7 +57,7 @@ static bool only_loads(const struct diagnosis *diagnosis, const struct step_list
 /* Layers of one step recur, too. */
 static bool has_sure_steps(const struct step_list *steps)
 {
-	return timeline_steps_are_sure(steps) || (steps->source == LOOP_SITES && steps->total >= SURE_STEPS);
+	return timeline_steps_are_sure(steps) || (steps->source == LOOP_SITES && steps->total >= TIMELINE_SURE_STEPS);
 }
 
 static bool is_arena(const struct place *p, const struct owner *o)
@@ -338,7 +337,7 @@ static unsigned steps_of_process(const struct diagnosis *diagnosis, uint32_t pro
 static bool after_steps(const struct diagnosis *diagnosis, const struct phase *p)
 {
 	const struct step_list *list = timeline_step_list(diagnosis->timeline, p->process->id);
-	size_t least = list && list->source == LOOP_SITES ? SURE_STEPS : LEAST_STEPS;
+	size_t least = list && list->source == LOOP_SITES ? TIMELINE_SURE_STEPS : LEAST_STEPS;
 	return list && list->source != LOOP_NONE && list->count > least && list->steps[least].begin_ns < p->begin_ns &&
 	       !only_loads(diagnosis, list);
 }

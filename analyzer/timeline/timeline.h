@@ -73,6 +73,7 @@ size_t timeline_points(const struct step_list *steps, const struct step_track *t
 
 /* Whether steps are known to be steps: marked, of an optimizer, or each calls a whole model. */
 bool timeline_steps_are_sure(const struct step_list *steps);
+enum { TIMELINE_SURE_STEPS = 20 }; /* of a loop that nobody marked: so many are work, and not layers of one step */
 
 /* How the low points of one track rise: shape and rate. Whether that goes on owner_growth.h tells. */
 struct growth timeline_growth(const struct step_list *steps, const struct step_track *t);

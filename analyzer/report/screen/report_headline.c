@@ -152,9 +152,15 @@ static bool is_shown(const struct report *r, const struct growth_place *place)
 	return place->kind != MODEL_MAP || is_mapped(r->selection);
 }
 
-/* Nothing that the process has was seen for long enough. */
-static bool was_short(const struct findings *f, uint32_t process)
+/* Nothing that the process has was seen for long enough. Where many steps were seen, that is only said of what rose. */
+static bool was_short(const struct report *r, const struct track_finding *one)
 {
+	const struct findings *f = &r->analysis.diagnosis->findings;
+	const uint32_t process = one->place.process;
+	const struct step_list *steps = timeline_step_list(r->analysis.timeline, process);
+	if (steps && steps->source != LOOP_NONE && steps->total >= TIMELINE_SURE_STEPS &&
+	    one->growth.rise < NOTABLE * (double)one->bytes)
+		return false;
 	for (size_t i = 0; i < f->track_count; i++)
 		if (f->tracks[i].place.process == process && f->tracks[i].growth.outlook != OUTLOOK_SHORT &&
 		    f->tracks[i].growth.outlook != OUTLOOK_NONE)
@@ -170,8 +176,7 @@ static const struct track_finding *largest_track(const struct report *r, enum ou
 	for (size_t i = 0; i < f->track_count; i++) {
 		const struct track_finding *one = &f->tracks[i];
 		const bool is = how == OUTLOOK_SHORT
-					? one->growth.outlook == how && one->bytes >= SHORT_BYTES &&
-						  was_short(f, one->place.process)
+					? one->growth.outlook == how && one->bytes >= SHORT_BYTES && was_short(r, one)
 					: is_worth(r, &one->growth, one->bytes) &&
 						  one->growth.rise >= fmax(NOTABLE * (double)one->bytes, SHORT_BYTES);
 		if (is && is_shown(r, &one->place) && (!most || one->bytes > most->bytes))
