@@ -45,6 +45,8 @@ def case_another_card_has_room():
 def case_processes_that_pile_up():
     """Where they were started; jobs that end by themselves are none, however many there are at once."""
     mt.check("12 processes" in check("pools_kept")["evidence"], said("pools_kept"))
+    screen = truths.run("pools_kept").trace.summary()
+    mt.check("\nPROCESS " in screen, "WHY names a process that is not shown: " + screen)
     check_quiet("jobs_end")
 
 
