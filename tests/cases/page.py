@@ -120,7 +120,9 @@ def case_without_scripts():
 def case_state_is_in_the_address():
     """Keys and buttons change it, a link brings it back, and the command line that is shown can be run."""
     trace, page = page_checks.generated("leak")
-    said = browser.ask(page, "return [location.hash, memtrace.state, memtrace.command()]", keys=["p", "g", "2"])
+    said = browser.ask(page, """
+        for (let tries = 0; tries < 100 && !location.hash.includes("owners"); tries++) await new Promise(done => setTimeout(done, 50));
+        return [location.hash, memtrace.state, memtrace.command()];""", keys=["p", "g", "2"])
     mt.equal((said[1]["at"], said[1]["mode"], said[1]["tab"]), ("peak", "grew", "owners"))
     again = browser.ask(page, "return [memtrace.state, memtrace.command()]", hash=said[0])
     mt.equal(again, said[1:], "the state behind a link")
