@@ -53,8 +53,8 @@ static bool find_mapper(const struct selection *sel, const struct process *p, co
 	return out->frame || out->nameless;
 }
 
-/* Anonymous memory of the process, but for the heap, and what it has mapped since somebody looked; UINT64_MAX = nobody
- * did. */
+/* Resident anonymous memory without the heap, in the sample with most, plus what was mapped after it. UINT64_MAX = no
+ * sample. */
 static uint64_t resident_beside_heap(const struct selection *sel, const struct samples *samples,
 				     const struct model_process *m)
 {

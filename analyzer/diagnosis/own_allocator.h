@@ -12,8 +12,8 @@
 struct own_allocator {
 	/* anonymous memory that it had mapped at the peak of the process's mappings; 0 = there is none */
 	uint64_t bytes;
-	/* the most of it that was in memory when somebody looked: the rest is address space that it has reserved;
-	 * `bytes` where nobody did */
+	/* resident bytes of it in the sample with most, the rest is reserved address space; `bytes` where there is no
+	 * sample */
 	uint64_t resident;
 	const struct frame *frame; /* the function of it that maps most; NULL = it has no name. Borrowed */
 };

@@ -334,12 +334,10 @@ int log_parse(struct image *im, const char *file, uint64_t file_offset)
 		if (bytes < sizeof(rec.head) || bytes % 8 || bytes > im->log_bytes - at)
 			return bad_length(im, file, file_offset + at, bytes);
 		rec.bytes = bytes - sizeof(rec.head);
-		if (rec.head.type > LAST_KNOWN_TYPE) {
-			newer = newer ? newer : file_offset + at;
-			at += bytes;
-			continue;
-		}
-		e = take_record(im, &rec);
+		if (rec.head.type <= LAST_KNOWN_TYPE)
+			e = take_record(im, &rec);
+		else if (!newer)
+			newer = file_offset + at;
 		if (e == -MT_EFORMAT) {
 			error_set(MT_EFORMAT, file, (int64_t)(file_offset + at), "a record of type %u makes no sense",
 				  rec.head.type);

@@ -70,8 +70,8 @@ struct cohort_clock {
 		double bytes, blocks;
 	} made[COHORTS], kept[COHORTS];
 };
-/* Mappings of which sites are arenas, that a runtime fills with small objects: each of them counts as that many blocks,
- * from then on. Nobody sees the objects, so a program that only loads them has else freed most of its few blocks. */
+/* Finds the sites whose mappings are arenas, which a runtime fills with small objects: from then on each mapping counts
+ * as the objects that it has room for. As one block, it would be less than the few blocks around it that are freed. */
 typedef bool cohorts_is_arena(void *arg, unsigned process, uint32_t site);
 void cohorts_find_arenas(struct cohorts *c, unsigned process, cohorts_is_arena *is, void *arg);
 

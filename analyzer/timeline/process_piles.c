@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who has work may be one of a number that is started slowly: a table is sent to each. */
+/* Workers that are each sent a table start slowly, too: where most still work, PILE_BUSY_BATCHES must have come. */
 enum { PILE_LEAST = 5, PILE_LEAST_BATCHES = 3, PILE_BUSY_BATCHES = 12 };
 
 #define PILE_LEAST_BYTES (32ull << 20) /* together */

@@ -2,7 +2,7 @@
  * Processes that pile up: one process starts more of them, in batches (a pool each epoch) or one by one, and they do
  * not end. Told from a pool that is started once, or whose workers are replaced: at the moment with the most most of
  * all that were ever started are alive, they came in at least three batches at like distances, and the next one is not
- * long overdue. Those that work are none yet if there are few: a pool whose workers start slowly looks like that.
+ * long overdue. A few batches that still work are no pile: a pool whose workers start slowly looks the same.
  */
 #ifndef MT_TIMELINE_PROCESS_PILES_H
 #define MT_TIMELINE_PROCESS_PILES_H

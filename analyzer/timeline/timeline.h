@@ -43,7 +43,7 @@ void timeline_finish(struct timeline *timeline);
  * the selection's model. */
 void timeline_doubt(struct timeline *timeline, const struct model *m);
 
-/* What the passes have seen so far: see cohorts_find_arenas(). findings_make() does this. */
+/* cohorts_find_arenas() of Python's arenas, in what the passes have seen so far. findings_make() calls it. */
 void timeline_find_arenas(struct timeline *timeline, const struct model *m, const struct reader *r,
 			  struct stacks *stacks);
 

@@ -516,9 +516,10 @@ def main(prefix="case_", at_once=1):
         short = name[len(prefix):]
         if name.startswith(prefix) and callable(function) and (not wanted or short in wanted):
             every = getattr(function, "variants", [()])
-            brief = [] if hasattr(function, "long") else every
+            if short in wanted or os.environ.get("LONG"):
+                every = every + getattr(function, "long_variants", [])
             cases += [(" ".join([base, short.replace("_", " ")] + [str(a) for a in arguments]), function, arguments)
-                      for arguments in (every + getattr(function, "long_variants", []) if short in wanted or os.environ.get("LONG") else brief)]
+                      for arguments in every]
     if not cases:
         sys.exit("no case is called %s" % " or ".join(wanted) if wanted else "no case but long ones")
     try:
@@ -569,5 +570,4 @@ def variants(*tuples, long=()):
 
 def long(function):
     """A case of check-long."""
-    function.long = True
-    return function
+    return variants(long=[()])(function)

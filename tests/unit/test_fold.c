@@ -583,7 +583,8 @@ enum { TIMES = 4 };
 
 static void fold_often(uint64_t seed, size_t slots, enum mt_stacks stacks, enum model_split split, bool gpu)
 {
-	struct program *g = make(seed, slots = SANITIZED ? slots / 4 : slots, stacks, gpu);
+	slots /= SANITIZED ? 4 : 1;
+	struct program *g = make(seed, slots, stacks, gpu);
 	struct selection before = look(g, split);
 	struct pool_layout *peaks[DEVICES] = { NULL };
 	same_peaks(g, NULL, &before, peaks);

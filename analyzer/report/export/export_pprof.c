@@ -518,7 +518,7 @@ static void write_types(struct writing *w)
 	protobuf_uint(&w->message, PROFILE_DEFAULT_TYPE, string_id(string_of(p, value_names[LIVE_BYTES])));
 }
 
-/* Of how many allocated bytes one had its stack taken: 1 = all had; the largest mean, where processes differ. */
+/* The mean bytes between sampled stacks, the largest where processes differ; 1 where all stacks were taken. */
 static uint64_t period_of(const struct reader *r)
 {
 	uint64_t period = 1;

@@ -766,16 +766,20 @@ static bool is_shown_process(const struct selection *sel, uint64_t pid)
 	return false;
 }
 
-/* On a device they are in its own table. */
+/* Of the host's verdicts: those on a device have its own table. */
 static bool names_process(const struct report *r)
 {
 	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
 	if (report_process_count(r->selection) < 2)
 		return false;
-	for (size_t i = 0; i < v->held_count; i++)
-		for (size_t k = 0; !v->held[i].device && k < v->held[i].evidence.count; k++)
-			if (is_shown_process(r->selection, v->held[i].evidence.items[k].figures.pid))
+	for (size_t i = 0; i < v->held_count; i++) {
+		const struct reasons *why = &v->held[i].evidence;
+		if (v->held[i].device)
+			continue;
+		for (size_t k = 0; k < why->count; k++)
+			if (is_shown_process(r->selection, why->items[k].figures.pid))
 				return true;
+	}
 	return false;
 }
 
