@@ -6,7 +6,7 @@
 #include "analyzer/diagnosis/evidence_replay.h"
 #include "analyzer/diagnosis/pins.h"
 #include "analyzer/model/pool_layout.h"
-#include "analyzer/timeline/process_piles.h"
+#include "analyzer/diagnosis/growth/process_piles.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"
 

@@ -15,7 +15,7 @@
 
 #include "analyzer/symbols/categories.h"
 #include "analyzer/timeline/growth.h"
-#include "analyzer/timeline/outlook.h"
+#include "analyzer/diagnosis/growth/outlook.h"
 #include "analyzer/util/minmax.h"
 
 #include <stdbool.h>

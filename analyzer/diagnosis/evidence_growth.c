@@ -474,11 +474,11 @@ static double usual_need(const struct step_track *t, size_t from, size_t to)
 
 /* Steps that need more and more: each quarter of those that were over more than the one before it, and none of these
  * rises is a mere jump. */
-static void set_step_needs(struct evidence_device *e, const struct step_list *p, const struct step_track *t,
+static void set_step_needs(struct evidence_device *e, const struct step_list *steps, const struct step_track *t,
 			   uint64_t ns)
 {
 	double of[STEP_QUARTERS], least = INFINITY, most = 0;
-	const size_t over = steps_until(p, ns) ? steps_until(p, ns) - 1 : 0;
+	const size_t over = steps_until(steps, ns) ? steps_until(steps, ns) - 1 : 0;
 	if (over < STEP_QUARTERS * LEAST_STEPS)
 		return;
 	for (size_t i = 0; i < STEP_QUARTERS; i++) {
@@ -494,9 +494,9 @@ static void set_step_needs(struct evidence_device *e, const struct step_list *p,
 
 uint64_t evidence_step_began(const struct diagnosis *diagnosis, uint32_t process, uint64_t ns)
 {
-	const struct step_list *p = timeline_step_list(diagnosis->timeline, process);
-	const size_t begun = p && has_sure_steps(p) ? steps_until(p, ns) : 0;
-	return begun ? p->steps[begun - 1].begin_ns : 0;
+	const struct step_list *list = timeline_step_list(diagnosis->timeline, process);
+	const size_t begun = list && has_sure_steps(list) ? steps_until(list, ns) : 0;
+	return begun ? list->steps[begun - 1].begin_ns : 0;
 }
 
 /* For cohorts to tell how it went. */

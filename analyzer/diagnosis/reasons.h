@@ -10,8 +10,8 @@
 #ifndef MT_DIAGNOSIS_REASONS_H
 #define MT_DIAGNOSIS_REASONS_H
 
-#include "analyzer/timeline/forecast.h"
-#include "analyzer/timeline/outlook.h"
+#include "analyzer/diagnosis/growth/forecast.h"
+#include "analyzer/diagnosis/growth/outlook.h"
 
 enum reason_kind {
 #define REASON(name, words) REASON_##name,

@@ -5,8 +5,8 @@
 #include "analyzer/diagnosis/growth/growth_matters.h"
 #include "analyzer/diagnosis/verdict_capacity.h"
 #include "analyzer/diagnosis/verdict_rules_internal.h"
-#include "analyzer/timeline/forecast.h"
-#include "analyzer/timeline/outlook.h"
+#include "analyzer/diagnosis/growth/forecast.h"
+#include "analyzer/diagnosis/growth/outlook.h"
 #include "analyzer/timeline/phases.h"
 
 #include <math.h>

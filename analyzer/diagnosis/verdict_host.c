@@ -1,7 +1,7 @@
 /* The rules about the machine's own memory. */
 #include "analyzer/diagnosis/growth/growth_matters.h"
 #include "analyzer/diagnosis/verdict_rules_internal.h"
-#include "analyzer/timeline/outlook.h"
+#include "analyzer/diagnosis/growth/outlook.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "analyzer/reader/tick_clock.h"
 #include "analyzer/live/live_sites.h"
 #include "analyzer/symbols/builtin_suppressions.h"
-#include "analyzer/timeline/process_piles.h"
+#include "analyzer/diagnosis/growth/process_piles.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 
@@ -311,12 +311,12 @@ static bool matters(struct live *l, const struct model *m, const struct growing 
 /* Of a program that has ended, what the report says; what was left then, samples know. */
 static struct forecast forecast_for(struct live *l, const struct model *m, const struct growing *g)
 {
-	const struct step_list *p = g->list;
+	const struct step_list *steps = g->list;
 	const struct selection v = { .model = (struct model *)(uintptr_t)m, .reader = l->reader };
 	double limit;
-	return p->process->state == PROCESS_RUNNING || g->track->device != MODEL_NO_DEVICE
-		       ? owner_growth_forecast_to(p, g->track, &g->growth, room_of(l, m, p, g->track))
-		       : owner_growth_forecast(l->timeline, &v, p, g->track, &g->growth, &limit);
+	return steps->process->state == PROCESS_RUNNING || g->track->device != MODEL_NO_DEVICE
+		       ? owner_growth_forecast_to(steps, g->track, &g->growth, room_of(l, m, steps, g->track))
+		       : owner_growth_forecast(l->timeline, &v, steps, g->track, &g->growth, &limit);
 }
 
 /* What memory ends at is of the one that grew most. */

@@ -5,7 +5,7 @@
 
 #include "analyzer/model/selection/selection.h"
 #include "analyzer/replay/pool/replay.h"
-#include "analyzer/timeline/forecast.h"
+#include "analyzer/diagnosis/growth/forecast.h"
 
 struct whatif_ahead;
 

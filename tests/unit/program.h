@@ -3,7 +3,7 @@
 #ifndef MT_TEST_PROGRAM_H
 #define MT_TEST_PROGRAM_H
 
-#include "analyzer/timeline/outlook.h"
+#include "analyzer/diagnosis/growth/outlook.h"
 #include "analyzer/timeline/steps.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/random.h"

@@ -3,7 +3,7 @@
  * gives that is gone through again for each.
  */
 #include "analyzer/timeline/cohorts.h"
-#include "analyzer/timeline/outlook.h"
+#include "analyzer/diagnosis/growth/outlook.h"
 #include "tests/unit/random.h"
 #include "tests/unit/test.h"
 

@@ -4,7 +4,7 @@
  *
  * FORECAST_SEEDS=400 makes the table of docs/DIAGNOSIS.md (tests/long/forecast.py).
  */
-#include "analyzer/timeline/forecast.h"
+#include "analyzer/diagnosis/growth/forecast.h"
 #include "tests/unit/random.h"
 #include "tests/unit/test.h"
 

@@ -1,6 +1,6 @@
 /* Forecasts of growth without noise, whose end can be told by hand: every part that makes an interval wider, one at a
  * time. */
-#include "analyzer/timeline/forecast.h"
+#include "analyzer/diagnosis/growth/forecast.h"
 #include "tests/unit/test.h"
 
 #include <math.h>

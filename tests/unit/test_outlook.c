@@ -4,7 +4,7 @@
  *
  * Each kind of program has sizes, rates and moments by a seed. It is judged right in 99 of 100 of them.
  */
-#include "analyzer/timeline/outlook.h"
+#include "analyzer/diagnosis/growth/outlook.h"
 #include "tests/unit/random.h"
 #include "tests/unit/test.h"
 

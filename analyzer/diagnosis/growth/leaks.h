@@ -6,7 +6,7 @@
 #include "analyzer/diagnosis/growth/growth_matters.h"
 #include "analyzer/diagnosis/growth/owner_growth.h"
 #include "analyzer/diagnosis/growth/suppressions.h"
-#include "analyzer/timeline/process_piles.h"
+#include "analyzer/diagnosis/growth/process_piles.h"
 
 /* An owner with what is known about it. */
 struct leak {

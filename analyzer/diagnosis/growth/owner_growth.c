@@ -327,13 +327,13 @@ static void take_rise(struct growth *g, const struct growth *from, double part)
 	g->acceleration_error = part * from->acceleration_error;
 }
 
-struct growth owner_growth_rise(const struct step_list *p, const struct step_track *t,
+struct growth owner_growth_rise(const struct step_list *steps, const struct step_track *t,
 				const struct owner_growth *judged)
 {
-	struct growth g = timeline_growth(p, t);
+	struct growth g = timeline_growth(steps, t);
 	if (!growth_is_steady(&g))
 		return judged->growth;
-	if (p->source == LOOP_NONE)
+	if (steps->source == LOOP_NONE)
 		take_rise(&g, &judged->growth, 1);
 	return g;
 }

@@ -2,8 +2,8 @@
 #ifndef MT_DIAGNOSIS_GROWTH_OWNER_GROWTH_H
 #define MT_DIAGNOSIS_GROWTH_OWNER_GROWTH_H
 
-#include "analyzer/timeline/forecast.h"
-#include "analyzer/timeline/outlook.h"
+#include "analyzer/diagnosis/growth/forecast.h"
+#include "analyzer/diagnosis/growth/outlook.h"
 #include "analyzer/timeline/timeline.h"
 
 enum owner_growth_how { OWNER_GROWTH_UNCLEAR = 0, OWNER_GROWTH_MORE_BLOCKS, OWNER_GROWTH_BIGGER_BLOCKS };
@@ -54,7 +54,7 @@ bool owner_growth_goes_on(const struct timeline *timeline, const struct selectio
 
 /* How a track that goes on growing rises, as it is shown: by the low points of its steps where there are steps and
  * these rise steadily, else as it was judged. `judged` is of that track. What is forecast rests on low points. */
-struct growth owner_growth_rise(const struct step_list *p, const struct step_track *t,
+struct growth owner_growth_rise(const struct step_list *steps, const struct step_track *t,
 				const struct owner_growth *judged);
 
 /* Which part of what `whole` has grown by it has made, since both grow. Both are of one track. */

@@ -1,4 +1,4 @@
-#include "analyzer/timeline/process_piles.h"
+#include "analyzer/diagnosis/growth/process_piles.h"
 
 #include "analyzer/util/minmax.h"
 #include "format/format.h"

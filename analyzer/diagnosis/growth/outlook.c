@@ -1,4 +1,4 @@
-#include "analyzer/timeline/outlook.h"
+#include "analyzer/diagnosis/growth/outlook.h"
 
 #include "analyzer/util/output.h"
 

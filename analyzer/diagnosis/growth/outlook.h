@@ -14,8 +14,8 @@
  *
  * The numbers that decide are the constants at the head of outlook.c.
  */
-#ifndef MT_TIMELINE_OUTLOOK_H
-#define MT_TIMELINE_OUTLOOK_H
+#ifndef MT_DIAGNOSIS_GROWTH_OUTLOOK_H
+#define MT_DIAGNOSIS_GROWTH_OUTLOOK_H
 
 #include "analyzer/timeline/cohorts.h"
 #include "analyzer/timeline/growth.h"

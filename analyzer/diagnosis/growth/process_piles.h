@@ -4,8 +4,8 @@
  * all that were ever started are alive, they came in at least three batches at like distances, and the next one is not
  * long overdue. A few batches that still work are no pile: a pool whose workers start slowly looks the same.
  */
-#ifndef MT_TIMELINE_PROCESS_PILES_H
-#define MT_TIMELINE_PROCESS_PILES_H
+#ifndef MT_DIAGNOSIS_GROWTH_PROCESS_PILES_H
+#define MT_DIAGNOSIS_GROWTH_PROCESS_PILES_H
 
 #include "analyzer/model/model.h"
 #include "analyzer/reader/samples.h"

@@ -9,8 +9,8 @@
  *                         too high ends the run
  *   the pool's holes      how much of the memory that the allocator holds unused it will be able to use
  */
-#ifndef MT_TIMELINE_FORECAST_H
-#define MT_TIMELINE_FORECAST_H
+#ifndef MT_DIAGNOSIS_GROWTH_FORECAST_H
+#define MT_DIAGNOSIS_GROWTH_FORECAST_H
 
 #include "analyzer/timeline/growth.h"
 

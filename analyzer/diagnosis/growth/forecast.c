@@ -1,4 +1,4 @@
-#include "analyzer/timeline/forecast.h"
+#include "analyzer/diagnosis/growth/forecast.h"
 
 #include "analyzer/util/output.h"
 
