@@ -22,6 +22,8 @@ import mt
 FOLDER = os.path.join(mt.TOP, "tests/strangers")
 BUILT = os.path.join(mt.BUILD, "tests/strangers")
 SICK = ("leak", "grows", "backlog")
+KINDS = (*SICK, "stopped", "passes")
+OPINIONS = ("right", "near", "too little", "wrong")
 NEAR = {("leak", "grows"), ("leak", "backlog"), ("backlog", "leak"), ("backlog", "grows")}  # seen, under another name
 BYTES_OFF = 0.2  # of what is said to grow, before it counts as wrong: a line may also make blocks that pass
 
@@ -135,8 +137,9 @@ def ask(analyzer, *arguments):
 
 
 # What the headline says where no verdict does, and of how much.
-HEADLINES = {"leak": r"keeps more and more, ([\d.]+ \w+)", "grows": r"(?:only grew|makes the runtime's own heap larger), ([\d.]+ \w+)",
+HEADLINES = {"leak": r"keeps more and more, ([\d.]+ \w+)", "grows": r"only grew, ([\d.]+ \w+)",
              "backlog": r"falls behind: more waits, and waits longer, ([\d.]+ \w+)"}
+COLLECTED = "in the heap of a runtime that collects garbage"
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -150,13 +153,14 @@ def said_by_headline(headline):
 
 
 def said_by_report(analyzer, trace):
-    """The one place that knows how report puts it: a kind of SICK, `healthy`, `too little`, or `silent`; its words; bytes, and the owner's text."""
+    """The one place that knows how report puts it: a kind of SICK, `healthy`, `too little`, `collected` (of a collector's heap nobody knows what is
+    alive), or `silent`; its words; bytes, and the owner's text."""
     report, screen = json.loads(ask(analyzer, "report", "--json", trace)), ask(analyzer, "report", trace)
     headline = " ".join(line for line in screen.split("\nHOST MEMORY")[0].splitlines()[2:] if not line.startswith("peak ")).strip()
     found = [v for v in report["verdicts"] + report.get("facts", []) if v["kind"] in (*SICK, "processes")]
     if found:
         first = max(found, key=lambda v: v["bytes"])
-        kind = "leak" if first["kind"] == "processes" else first["kind"]
+        kind = "leak" if first["kind"] == "processes" else "collected" if COLLECTED in first["evidence"] else first["kind"]
         return types.SimpleNamespace(kind=kind, words=first["evidence"], bytes=first["bytes"], where=json.dumps(first))
     if said_by_headline(headline):
         return said_by_headline(headline)
@@ -180,7 +184,7 @@ def opinion(truth, said):
     """right, near (it was seen, under another name), too little, or wrong; and what else is not as it is."""
     if said.kind in SICK:
         how = "right" if said.kind == truth.kind else "near" if (truth.kind, said.kind) in NEAR else "wrong"
-    elif said.kind == "too little" or (said.kind == "silent" and truth.kind in SICK):
+    elif said.kind in ("too little", "collected") or (said.kind == "silent" and truth.kind in SICK):
         how = "too little"
     else:
         how = "wrong" if truth.kind in SICK else "right"
@@ -213,3 +217,12 @@ def counts(found):
         key = ("sick" if one.truth.kind in SICK else "healthy", one.how)
         table[key] = table.get(key, 0) + 1
     return ", ".join("%s %s: %d" % (*key, number) for key, number in sorted(table.items()))
+
+
+def table(found):
+    """The rows of docs/DIAGNOSIS.md: by truth, how often report was right."""
+    lines = ["| truth | runs | %s |" % " | ".join(OPINIONS), "|---|---|---|---|---|---|"]
+    for kind in (*KINDS, "all"):
+        hows = [one.how for one in found if kind in (one.truth.kind, "all")]
+        lines.append("| %s | %d | %s |" % (kind, len(hows), " | ".join(str(hows.count(how)) for how in OPINIONS)))
+    return "\n".join(lines) + "\n"

@@ -57,14 +57,15 @@ static int add_owners(struct findings *f, const struct timeline *timeline, const
 }
 
 /* The track is mostly what its largest owner is. */
-static bool is_collected(const struct findings *f, const struct growth_place *place)
+static bool is_collected(const struct findings *f, const struct selection *sel, const struct growth_place *place)
 {
 	const struct owner_finding *most = NULL;
-	for (size_t i = 0; place->kind == MODEL_MAP && i < f->count; i++)
-		if (f->list[i].kind == MODEL_MAP && f->list[i].growth.process == place->process &&
+	for (size_t i = 0; i < f->count; i++)
+		if (f->list[i].kind == place->kind && f->list[i].device == place->device &&
+		    f->list[i].growth.process == place->process &&
 		    (!most || f->list[i].growth.growth.bytes > most->growth.growth.bytes))
 			most = &f->list[i];
-	return most && most->growth.outlook == OUTLOOK_COLLECTED;
+	return most && owner_growth_is_collected(sel, most->owner);
 }
 
 /* A track of a process, without what is folded. */
@@ -86,8 +87,8 @@ static int judge_track(struct findings *f, const struct timeline *timeline, cons
 	*one = (struct track_finding){ .place = t->place, .bytes = t->bytes };
 	owner_growth_judge(&one->growth, timeline, sel->model, timeline_samples(timeline), &t->place, &t->table,
 			   t->doubt);
-	if (outlook_goes_on(one->growth.outlook) && is_collected(f, &t->place))
-		one->growth.outlook = OUTLOOK_COLLECTED;
+	if (is_collected(f, sel, &t->place))
+		owner_growth_collect(&one->growth, t->place.kind);
 	if (outlook_goes_on(one->growth.outlook))
 		one->rise = owner_growth_rise(steps, track, &one->growth);
 	return 0;

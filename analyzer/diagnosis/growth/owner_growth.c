@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WRITTEN 0.5  /* of what grew, that can't be dropped: the last sample may be older than its end */
+#define WRITTEN 0.5  /* of what grew: so much can't be dropped, and it stays */
+#define SEEN    0.1  /* of what grew, that a sample must have seen */
 #define IN_STEP 0.05 /* greatest distance of two curves at the same pace, each from 0 to 1 */
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
@@ -266,23 +267,32 @@ static void fit_curve(struct owner_growth *t, const struct step_list *steps, con
 		      1e9;
 }
 
-/* What was written to in private copies of files is anonymous to the kernel. */
-static double copied(const struct samples *samples, const struct model_process *m)
+/* What part of the pages of files is written to, in private copies: these are anonymous to the kernel. By the last
+ * sample, and what was mapped then; NAN if there was too little of `grown` bytes to say. */
+static double copied(const struct samples *samples, const struct model *m, const struct model_process *process,
+		     double grown)
 {
-	const struct sample_subject *s = samples ? samples_of_process(samples, m->process) : NULL;
+	const struct sample_subject *s = samples ? samples_of_process(samples, process->process) : NULL;
 	if (!s || !(s->known >> MT_PROCESS_rss_anon & 1))
-		return 0;
-	return (double)less(s->last[MT_PROCESS_rss_anon].value,
-			    m->kind[MODEL_HEAP].peak_bytes + m->map[MAP_ANON].peak_bytes);
+		return NAN;
+	const struct sample_extreme *last = &s->last[MT_PROCESS_rss_anon];
+	const uint64_t other = process->map[MAP_ANON].peak_bytes,
+		       files = less(model_at(m, &process->timeline[MODEL_MAP], last->ns).last, other),
+		       heap = model_at(m, &process->timeline[MODEL_HEAP], last->ns).last;
+	return (double)files < SEEN * grown ? NAN : (double)less(last->value, heap + other) / (double)files;
 }
 
-/* Whether `grown` bytes of mappings are pages of files. Told by all that the process has mapped, since sites do not say
- * what they map. */
-static bool gives_way(const struct samples *samples, const struct model_process *m, double grown)
+/* Why `grown` bytes of mappings that go on growing may be no trouble: they are pages of files, or nobody saw whether
+ * they are. Told by all that the process has mapped, since sites do not say what they map. */
+static enum outlook of_files(const struct samples *samples, const struct model *m, const struct model_process *process,
+			     double grown, enum outlook else_)
 {
-	const double stays =
-		(double)(m->map[MAP_ANON].peak_bytes + m->map[MAP_MEMFD].peak_bytes + m->map[MAP_SHARED].peak_bytes);
-	return fmax(stays, copied(samples, m)) < WRITTEN * grown && m->map[MAP_FILE].peak_bytes;
+	const double stays = (double)(process->map[MAP_ANON].peak_bytes + process->map[MAP_MEMFD].peak_bytes +
+				      process->map[MAP_SHARED].peak_bytes);
+	if (stays >= WRITTEN * grown || !process->map[MAP_FILE].peak_bytes)
+		return else_;
+	const double part = copied(samples, m, process, grown);
+	return isnan(part) ? OUTLOOK_SHORT : part < WRITTEN ? OUTLOOK_GIVES_WAY : else_;
 }
 
 void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline, const struct model *m,
@@ -308,8 +318,8 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 	growth_doubt(&t->growth, doubt);
 	if (t->growth.kind == GROWTH_NONE)
 		t->outlook = OUTLOOK_NONE;
-	else if (of->kind == MODEL_MAP && outlook_goes_on(t->outlook) && gives_way(samples, whose, t->growth.bytes))
-		t->outlook = OUTLOOK_GIVES_WAY;
+	else if (of->kind == MODEL_MAP && outlook_goes_on(t->outlook))
+		t->outlook = of_files(samples, m, whose, t->growth.bytes, t->outlook);
 	if (!outlook_goes_on(t->outlook)) /* the curve is one that ends */
 		t->growth.kind = GROWTH_SATURATING;
 	t->growing = 1;
@@ -461,6 +471,21 @@ static void add_process(struct owner_growth *best, const struct owner_growth *t)
 	best->all_per_second = before.all_per_second + owner_growth_per_second(t);
 }
 
+bool owner_growth_is_collected(const struct selection *sel, const struct owner *o)
+{
+	return o->stack_count && managed_heaps_stack(sel, o->stacks->stack);
+}
+
+void owner_growth_collect(struct owner_growth *t, enum model_kind kind)
+{
+	if (t->outlook == OUTLOOK_BACKLOG) {
+		t->outlook = OUTLOOK_NEEDS_MORE;
+		t->growth.bytes = t->all_bytes = t->rise;
+	} else if (kind == MODEL_MAP && outlook_goes_on(t->outlook)) {
+		t->outlook = OUTLOOK_COLLECTED;
+	}
+}
+
 /* The members [from, to) are of one process. */
 static void judge_members(struct owner_growth *best, const struct timeline *timeline, const struct selection *sel,
 			  const struct owner *o, size_t from, size_t to)
@@ -480,9 +505,8 @@ static void judge_members(struct owner_growth *best, const struct timeline *time
 		return;
 	owner_growth_judge(&t, timeline, sel->model, timeline_samples(timeline), &of, table,
 			   doubt_of(sel, o, from, to));
-	if (site->kind == MODEL_MAP && outlook_goes_on(t.outlook) && o->stack_count &&
-	    managed_heaps_stack(sel, o->stacks->stack))
-		t.outlook = OUTLOOK_COLLECTED;
+	if (owner_growth_is_collected(sel, o))
+		owner_growth_collect(&t, of.kind);
 	if (outlook_goes_on(t.outlook))
 		look_ahead(&t, timeline, sel, site);
 	add_process(best, &t);

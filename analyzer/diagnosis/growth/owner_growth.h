@@ -41,6 +41,13 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 			const struct samples *samples, const struct growth_place *of, const struct cohort_table *table,
 			double doubt);
 
+/* Whether a runtime with a collector made what the owner has. */
+bool owner_growth_is_collected(const struct selection *sel, const struct owner *o);
+
+/* It is so: nobody sees what dies in mappings, and blocks die when the collector comes, however long the program needs
+ * them. So an age is no wait. */
+void owner_growth_collect(struct owner_growth *t, enum model_kind kind);
+
 /* Of an owner's members; .growth.kind is none if they don't grow, or if lost events may have made it
  * (.growth.unproven). */
 void owner_growth_of(struct owner_growth *t, const struct timeline *timeline, const struct selection *sel,
