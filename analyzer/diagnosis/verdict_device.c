@@ -203,7 +203,7 @@ static void describe_growth(struct verdict *out, const struct evidence_device *d
 		SAY(evidence, since_start);
 	else if (g->per_step > 0)
 		SAY(evidence, since_step, .step = (uint64_t)g->since);
-	else
+	else if (g->since > 0)
 		SAY(evidence, since_second, .moment = g->since);
 	say_pace(evidence, g, false);
 	SAY(evidence, of_shape, .shape = g->fit.kind);
@@ -545,6 +545,9 @@ static enum finding own_phase_peak(const struct evidence *e, const struct eviden
 	    .bytes = f.next->peak_bytes, .other = f.next->name);
 	if (d->most_for == CATEGORY_activations && !d->no_graph)
 		SAY(&out->advice, phase_no_grad, .phase = f.top->name, .bytes = d->most_for_bytes);
+	else if (capacity_is_kept(d))
+		SAY(&out->advice, phase_keeps, .phase = f.top->name, .site = d->holder.site, .blocks = d->holder.blocks,
+		    .each = d->holder.each);
 	else
 		SAY(&out->advice, phase_less, .phase = f.top->name);
 	return holds(out, e, f.top->peak_bytes + request - f.next->peak_bytes, CONFIDENCE_one_open);
@@ -996,7 +999,7 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 		say_rest(&out->evidence, d);
 	}
 	say_elsewhere(d, missing, &out->advice);
-	capacity_advise(d, missing, &out->advice);
+	capacity_advise(d, missing, lacks > b.most_short, &out->advice);
 	const bool maybe_holes =
 		b.least_short == 0 && d->pool.known && (!evidence_known(d->request.rise) || more_needed(d));
 	return holds(out, e, missing,

@@ -74,6 +74,15 @@ static uint64_t highest_from(const struct shape *p, uint32_t point)
 	return most;
 }
 
+/* What the step began with is freed in it, as gradients are: its scale is what it has risen by above its lowest point. */
+static uint64_t lowest_until(const struct shape *p, uint32_t count)
+{
+	uint64_t least = p->begin;
+	for (uint32_t i = 0; p->count && i <= (count < p->count ? count : p->count - 1) >> p->shift; i++)
+		least = p->first[i] < least ? p->first[i] : least;
+	return least;
+}
+
 static double above(double a, uint64_t b)
 {
 	return a > (double)b ? a - (double)b : 0;
@@ -99,12 +108,13 @@ static double rise_as_in(const struct shape *p, const struct shape *now, uint64_
 {
 	double then = level_at(p, now->count), high = (double)highest_from(p, now->count >> p->shift),
 	       top = (double)highest_from(p, 0);
-	double rise = high > then ? high - then : 0, risen = above(then, p->begin),
-	       mine = above((double)live, now->begin);
-	if (risen >= SHAPE_LEAST_RISE * above(top, p->begin) && mine > 0)
+	const uint64_t base = lowest_until(p, now->count);
+	double rise = high > then ? high - then : 0, risen = above(then, base),
+	       mine = above((double)live, lowest_until(now, now->count));
+	if (risen >= SHAPE_LEAST_RISE * above(top, base) && mine > 0)
 		return rise * mine / risen;
 	double size = size_of(p, now->count);
-	return size > 0 && size >= SHAPE_LEAST_RISE * above(top, p->begin) ? rise * (double)request / size : rise;
+	return size > 0 && size >= SHAPE_LEAST_RISE * above(top, base) ? rise * (double)request / size : rise;
 }
 
 /* All of the latest steps made about as many blocks as this one has: nothing more was asked for behind them. */

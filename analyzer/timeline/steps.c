@@ -26,6 +26,7 @@ struct book {
 	uint64_t index; /* of the step that is open, or window */
 	bool started, open, recording, step_ended;
 	bool left; /* the pool's latest block was made by a site outside of the loop */
+	bool refused; /* a request of the open step's, which has made no more blocks than others: it is one, however long */
 	/* of each site that made a block of the pool's without a role: number of the step, from 1 on; 0 = none */
 	uint64_t *seen;
 	size_t seen_count, seen_room;
@@ -326,7 +327,7 @@ static void begin_step(struct book *b, uint64_t number, uint64_t ns)
 		b->index++;
 	b->started = b->open = b->recording = true;
 	b->step_ended = false;
-	b->left = false;
+	b->left = b->refused = false;
 	b->before_ns = b->now.begin_ns;
 	b->now = (struct step){ .number = number == NO_NUMBER ? b->index + 1 : number, .begin_ns = ns, .count = 1 };
 	b->overdue_ns =
@@ -474,6 +475,7 @@ static void note_failure(struct book *b, const struct mt_event *slot, uint64_t n
 	bool next = b->started && b->list.source == LOOP_SITES && slot->node2 && slot->node2 == b->loop->node2;
 	if (b->left)
 		return;
+	b->refused = b->open && b->now.allocations <= (uint64_t)(STEPS_OVERDUE * (double)usual(b, b->work));
 	for (size_t i = 0; i < b->list.track_count; i++) {
 		const struct step_track *t = &b->tracks[i];
 		if (t->shapes && !t->leveled)
@@ -511,7 +513,7 @@ static bool died(const struct process *p)
  * to other things and exited. */
 static void finish_book(struct book *b)
 {
-	bool overdue = !b->recording;
+	bool overdue = !b->recording && !b->refused;
 	if (!b->open)
 		return;
 	bool unfinished = b->list.source == LOOP_OPTIMIZER && !b->step_ended;

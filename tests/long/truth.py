@@ -40,4 +40,16 @@ def case_imports_hide_no_cause():
         check(name)
 
 
+def case_a_large_input_is_no_leak():
+    """Its step is not over, and has made no more blocks than those before it had by then."""
+    verdict = check("large_input")
+    mt.check("It is this input: no step before needed more than" in verdict["advice"], verdict["advice"])
+
+
+def case_layers_made_on_the_host_are_no_steps():
+    """So the first step's optimizer is no phase behind the loop; what it would still have asked for nobody knows."""
+    verdict = check("first_state")
+    mt.check("what would have come behind it" in verdict["advice"] and "this input" not in verdict["advice"], verdict["advice"])
+
+
 mt.main()

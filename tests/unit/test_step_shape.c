@@ -76,6 +76,24 @@ TEST(a_longer_input)
 	step_shapes_free(shapes);
 }
 
+/* Each step begins with the gradients of the one before, and drops them: it has risen by what is above that. */
+TEST(a_step_that_drops_what_was_there)
+{
+	shapes = step_shapes_new();
+	for (int i = 0; i < 6; i++) {
+		step_shapes_begin(shapes, 9000);
+		live = 1000;
+		for (unsigned k = 0; k < 20; k++)
+			take(100);
+	}
+	step_shapes_begin(shapes, 9000);
+	live = 1000;
+	for (unsigned k = 0; k < 5; k++)
+		take(300);
+	CHECK_EQ(step_shapes_rise(shapes, live, 300, false), 3 * 15 * 100);
+	step_shapes_free(shapes);
+}
+
 /* Nothing of it is there yet: the request says how long it is. Steps that nobody marked begin with an allocation, which
  * failed. */
 TEST(a_request_that_begins_a_step)

@@ -263,7 +263,7 @@ TEST(the_rest_of_the_step_would_not_fit)
 	CHECK(only(VERDICT_CAPACITY));
 	CHECK_EQ(held(VERDICT_CAPACITY)->bytes, G(4));
 	CHECK(SAYS(CAPACITY, short_as_steps_rise, .rise = G(9), .missing = G(4)));
-	CHECK(SAYS(CAPACITY, need_less, .missing = G(4)));
+	CHECK(SAYS(CAPACITY, need_about, .missing = G(4)));
 	CHECK(out(VERDICT_FRAGMENTATION));
 	device.request.rise = G(5);
 	judge();
