@@ -39,7 +39,7 @@ bool capacity_is_kept(const struct evidence_device *d)
 	       d->holder.blocks >= KEPT_BLOCKS && (double)d->holder.bytes >= KEPT_PART * (double)d->most_for_bytes;
 }
 
-void capacity_advise(const struct evidence_device *d, uint64_t missing, bool estimated, struct reasons *advice)
+void capacity_advise(const struct evidence_device *d, uint64_t missing, enum reason_kind need, struct reasons *advice)
 {
 	static const enum reason_kind ways[] = {
 		[CATEGORY_activations] = REASON_most_activations, [CATEGORY_parameters] = REASON_most_parameters,
@@ -49,7 +49,7 @@ void capacity_advise(const struct evidence_device *d, uint64_t missing, bool est
 	};
 	const char *site = d->holder.site;
 	const struct evidence_growth *passing = evidence_largest(d->growth.items, d->growth.count, OUTLOOK_NEEDS_MORE);
-	reasons_add(advice, estimated ? REASON_need_about : REASON_need_less, &(struct figures){ .missing = missing });
+	reasons_add(advice, need, &(struct figures){ .missing = missing });
 	if (!evidence_known(d->request.rise))
 		SAY(advice, and_what_comes);
 	if (is_this_input(d))

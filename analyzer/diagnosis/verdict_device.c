@@ -21,6 +21,7 @@
 #define NEARLY_FULL       0.9
 #define SERIOUS           0.3  /* 1 - allocated/reserved */
 #define GRAPH_NODE_BLOCKS 4    /* at most, that a node of a graph keeps in the mean */
+#define ALIKE             0.9  /* of its rise that earlier steps had, or more: then this one is as large as they were */
 #define ROOM_GOES_ON      0.08 /* of the device behind the request: runs that were tried without the holes went on */
 
 #define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
@@ -986,9 +987,16 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 	if (b.most_short == 0)
 		return UNKNOWN(out, failed_with_room, .need = b.need, .of = d->name, .free = b.free);
 	uint64_t lacks = rest_lacks(d, &b), missing = b.most_short > lacks ? b.most_short : lacks;
+	const bool range = lacks > b.most_short && d->request.rise_unscaled &&
+			   (double)d->request.rise_unscaled < ALIKE * (double)d->request.rise;
 	if (b.least_short == 0 && lacks) {
-		SAY(&out->evidence, short_as_steps_rise, .need = d->request.bytes, .free = b.free, .unused = b.unused,
-		    .rise = d->request.rise, .missing = lacks);
+		reasons_add(&out->evidence, range ? REASON_short_as_steps_may : REASON_short_as_steps_rise,
+			    &(struct figures){ .need = d->request.bytes,
+					       .free = b.free,
+					       .unused = b.unused,
+					       .least = d->request.rise_unscaled,
+					       .rise = d->request.rise,
+					       .missing = lacks });
 	} else {
 		if (b.least_short > 0 && b.most_short - b.least_short > b.most_short / 50)
 			SAY(&out->evidence, short_by_range, .need = d->request.bytes, .free = b.free,
@@ -999,7 +1007,11 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 		say_rest(&out->evidence, d);
 	}
 	say_elsewhere(d, missing, &out->advice);
-	capacity_advise(d, missing, lacks > b.most_short, &out->advice);
+	capacity_advise(d, missing,
+			range                  ? REASON_need_up_to
+			: lacks > b.most_short ? REASON_need_about
+					       : REASON_need_less,
+			&out->advice);
 	const bool maybe_holes =
 		b.least_short == 0 && d->pool.known && (!evidence_known(d->request.rise) || more_needed(d));
 	return holds(out, e, missing,

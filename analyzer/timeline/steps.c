@@ -39,7 +39,8 @@ struct book {
 	uint64_t lengths[LENGTHS], work[LENGTHS]; /* and their numbers of allocations */
 	unsigned length_count;
 	struct step_failure {
-		uint64_t ns, rise;
+		uint64_t ns;
+		struct steps_rise rise;
 		uint32_t device;
 	} failures[FAILURES];
 	unsigned failure_count;
@@ -479,9 +480,12 @@ static void note_failure(struct book *b, const struct mt_event *slot, uint64_t n
 	for (size_t i = 0; i < b->list.track_count; i++) {
 		const struct step_track *t = &b->tracks[i];
 		if (t->shapes && !t->leveled)
-			b->failures[b->failure_count++ % FAILURES] =
-				(struct step_failure){ ns, step_shapes_rise(t->shapes, t->live, slot->addr, next),
-						       t->device };
+			b->failures[b->failure_count++ % FAILURES] = (struct step_failure){
+				ns,
+				{ step_shapes_rise(t->shapes, t->live, slot->addr, next),
+				  step_shapes_rise_unscaled(t->shapes, t->live, slot->addr, next) },
+				t->device
+			};
 	}
 }
 
@@ -595,13 +599,13 @@ const struct step_list *steps_of(const struct steps *s, unsigned process)
 	return process < s->count && s->books[process] ? &s->books[process]->list : NULL;
 }
 
-uint64_t steps_rise(const struct steps *s, unsigned process, uint32_t device, uint64_t ns)
+struct steps_rise steps_rise(const struct steps *s, unsigned process, uint32_t device, uint64_t ns)
 {
 	const struct book *b = process < s->count ? s->books[process] : NULL;
 	for (unsigned i = 0; b && i < FAILURES && i < b->failure_count; i++)
 		if (b->failures[i].ns == ns && b->failures[i].device == device)
 			return b->failures[i].rise;
-	return STEP_SHAPE_UNKNOWN;
+	return (struct steps_rise){ STEP_SHAPE_UNKNOWN, STEP_SHAPE_UNKNOWN };
 }
 
 double step_x(const struct step_list *steps, size_t entry)

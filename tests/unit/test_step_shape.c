@@ -73,6 +73,7 @@ TEST(a_longer_input)
 		step_of(20, 100);
 	begin_as(5, 300);
 	CHECK_EQ(step_shapes_rise(shapes, live, 0, false), 3 * (15 * 100 + 50));
+	CHECK_EQ(step_shapes_rise_unscaled(shapes, live, 0, false), 15 * 100 + 50);
 	step_shapes_free(shapes);
 }
 
