@@ -45,7 +45,7 @@ struct evidence_request {
 	uint64_t bytes, block_bytes;
 	uint64_t limit_bytes; /* the pool's own cap (memory fraction); UNKNOWN = none */
 	uint64_t rise;        /* of live bytes in the rest of the step, as earlier ones went; UNKNOWN */
-	/* the same as it was in them: where this step is larger, what doesn't depend on its input is no larger; 0 = not told */
+	/* as it was in them: what doesn't depend on the input is no larger where this step is; 0 = not told */
 	uint64_t rise_unscaled;
 	unsigned failures;        /* reports of the pool (or failed calls without one) */
 	unsigned driver_failures; /* refused driver calls that belong to this one */

@@ -74,7 +74,7 @@ static uint64_t highest_from(const struct shape *p, uint32_t point)
 	return most;
 }
 
-/* What the step began with is freed in it, as gradients are: its scale is what it has risen by above its lowest point. */
+/* What the step began with is freed in it, as gradients are: its scale is what it has risen by above its lowest. */
 static uint64_t lowest_until(const struct shape *p, uint32_t count)
 {
 	uint64_t least = p->begin;

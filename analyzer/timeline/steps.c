@@ -25,8 +25,8 @@ struct book {
 	unsigned shift; /* entries are 2^shift steps */
 	uint64_t index; /* of the step that is open, or window */
 	bool started, open, recording, step_ended;
-	bool left; /* the pool's latest block was made by a site outside of the loop */
-	bool refused; /* a request of the open step's, which has made no more blocks than others: it is one, however long */
+	bool left;    /* the pool's latest block was made by a site outside of the loop */
+	bool refused; /* a request of the open step, which has made no more blocks than others: it is one */
 	/* of each site that made a block of the pool's without a role: number of the step, from 1 on; 0 = none */
 	uint64_t *seen;
 	size_t seen_count, seen_room;
