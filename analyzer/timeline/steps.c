@@ -25,8 +25,8 @@ struct book {
 	unsigned shift; /* entries are 2^shift steps */
 	uint64_t index; /* of the step that is open, or window */
 	bool started, open, recording, step_ended;
-	bool left;    /* the pool's latest block was made by a site outside of the loop */
-	bool refused; /* a request of the open step, which has made no more blocks than others: it is one */
+	bool left;           /* the pool's latest block was made by a site outside of the loop */
+	uint64_t refused_ns; /* a request of the open step, which has made no more blocks than others: it is one */
 	/* of each site that made a block of the pool's without a role: number of the step, from 1 on; 0 = none */
 	uint64_t *seen;
 	size_t seen_count, seen_room;
@@ -328,7 +328,8 @@ static void begin_step(struct book *b, uint64_t number, uint64_t ns)
 		b->index++;
 	b->started = b->open = b->recording = true;
 	b->step_ended = false;
-	b->left = b->refused = false;
+	b->left = false;
+	b->refused_ns = 0;
 	b->before_ns = b->now.begin_ns;
 	b->now = (struct step){ .number = number == NO_NUMBER ? b->index + 1 : number, .begin_ns = ns, .count = 1 };
 	b->overdue_ns =
@@ -476,7 +477,7 @@ static void note_failure(struct book *b, const struct mt_event *slot, uint64_t n
 	bool next = b->started && b->list.source == LOOP_SITES && slot->node2 && slot->node2 == b->loop->node2;
 	if (b->left)
 		return;
-	b->refused = b->open && b->now.allocations <= (uint64_t)(STEPS_OVERDUE * (double)usual(b, b->work));
+	b->refused_ns = b->open && b->now.allocations <= (uint64_t)(STEPS_OVERDUE * (double)usual(b, b->work)) ? ns : 0;
 	for (size_t i = 0; i < b->list.track_count; i++) {
 		const struct step_track *t = &b->tracks[i];
 		if (t->shapes && !t->leveled)
@@ -517,7 +518,7 @@ static bool died(const struct process *p)
  * to other things and exited. */
 static void finish_book(struct book *b)
 {
-	bool overdue = !b->recording && !b->refused;
+	bool overdue = !b->recording && !b->refused_ns;
 	if (!b->open)
 		return;
 	bool unfinished = b->list.source == LOOP_OPTIMIZER && !b->step_ended;
@@ -525,7 +526,7 @@ static void finish_book(struct book *b)
 		return;
 	b->now.partial = unfinished || (b->list.source != LOOP_NONE && died(b->list.process) && !overdue);
 	if (b->list.source != LOOP_NONE || !b->now.end_ns)
-		b->now.end_ns = overdue ? b->kept_end : b->list.process->end_ns;
+		b->now.end_ns = overdue ? b->kept_end : !b->recording ? b->refused_ns : b->list.process->end_ns;
 	b->now.end_ns = b->now.end_ns < b->now.begin_ns ? b->now.begin_ns : b->now.end_ns;
 	put_step(b, overdue);
 	b->open = false;

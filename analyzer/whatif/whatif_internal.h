@@ -35,7 +35,8 @@ uint64_t whatif_least_of(const struct whatif_question *q, const struct replay *r
 			 size_t number);
 
 /* Behind the request that failed last and is granted in all cases: what the device has left for the pool, with its
- * holes, and what the rest of that step needs, by how much of it changes. known: `left` is; rest_known: so are the others. */
+ * holes, and what the rest of that step needs, by how much of it changes. known: `left` is; rest_known: so are the
+ * others. */
 struct whatif_rest {
 	bool known, rest_known;
 	uint64_t left, least, most;
