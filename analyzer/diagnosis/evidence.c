@@ -151,6 +151,8 @@ static int set_request(struct diagnosis *diagnosis, struct evidence_device *e, c
 		       const struct model_oom *oom)
 {
 	const struct process *p = reader_process(diagnosis->selection->reader, oom->process);
+	const struct steps_rise rise =
+		steps_rise(timeline_steps(diagnosis->timeline), oom->process, d->index, oom->at.ns);
 	e->request = (struct evidence_request){
 		.failed = true,
 		.pid = p->pid,
@@ -158,7 +160,8 @@ static int set_request(struct diagnosis *diagnosis, struct evidence_device *e, c
 		.bytes = oom->requested_bytes,
 		.block_bytes = oom->block_bytes,
 		.limit_bytes = oom->limit_bytes ? oom->limit_bytes : EVIDENCE_UNKNOWN,
-		.rise = steps_rise(timeline_steps(diagnosis->timeline), oom->process, d->index, oom->at.ns),
+		.rise = rise.scaled,
+		.rise_unscaled = rise.unscaled,
 		.failures = (unsigned)d->ooms,
 		.driver_failures = oom->refusal_count,
 		.outcome = outcome_of(oom->outcome),

@@ -43,8 +43,10 @@ struct evidence_request {
 	uint32_t pid;
 	uint64_t ns;
 	uint64_t bytes, block_bytes;
-	uint64_t limit_bytes;     /* the pool's own cap (memory fraction); UNKNOWN = none */
-	uint64_t rise;            /* of live bytes in the rest of the step, as earlier ones went; UNKNOWN */
+	uint64_t limit_bytes; /* the pool's own cap (memory fraction); UNKNOWN = none */
+	uint64_t rise;        /* of live bytes in the rest of the step, as earlier ones went; UNKNOWN */
+	/* as it was in them: what doesn't depend on the input is no larger where this step is; 0 = not told */
+	uint64_t rise_unscaled;
 	unsigned failures;        /* reports of the pool (or failed calls without one) */
 	unsigned driver_failures; /* refused driver calls that belong to this one */
 	enum evidence_caller caller;
@@ -144,7 +146,7 @@ struct evidence_growth {
 	uint64_t fails_ns;
 	double fails_in;      /* ... from the end of what was seen on, in times how long that was */
 	bool late;            /* it began later than what was seen: */
-	double since;         /* in this step, or second */
+	double since;         /* in this step, or second; 0 = behind the last step */
 	enum outlook outlook; /* whether it goes on */
 	unsigned processes;   /* that it is the sum of; 0 and 1: one */
 	double lasted_s;      /* while it grew */

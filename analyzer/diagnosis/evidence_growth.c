@@ -152,7 +152,7 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
 		.fails_in = forecast_ahead(&t->forecast, &t->growth),
 		.late = t->growth.since_x > t->x[0],
-		.since = t->growth.since_x,
+		.since = t->stepped && t->growth.rate <= 0 ? 0 : t->growth.since_x,
 		.file_backed = t->outlook == OUTLOOK_GIVES_WAY,
 		.arenas = arenas,
 		.freed_some = true,
@@ -334,12 +334,21 @@ static unsigned steps_of_process(const struct diagnosis *diagnosis, uint32_t pro
 	return list && list->source != LOOP_NONE ? (unsigned)list->total : 0;
 }
 
+/* Turns of a loop that makes layers on the host free nothing on a device: they are none of its steps. */
+static bool work_on_devices(const struct step_list *list)
+{
+	size_t free = 0;
+	for (size_t i = 0; i < list->count; i++)
+		free += list->steps[i].device_frees > 0;
+	return list->thinned || 2 * free > list->count;
+}
+
 static bool after_steps(const struct diagnosis *diagnosis, const struct phase *p)
 {
 	const struct step_list *list = timeline_step_list(diagnosis->timeline, p->process->id);
 	size_t least = list && list->source == LOOP_SITES ? TIMELINE_SURE_STEPS : LEAST_STEPS;
 	return list && list->source != LOOP_NONE && list->count > least && list->steps[least].begin_ns < p->begin_ns &&
-	       !only_loads(diagnosis, list);
+	       work_on_devices(list) && !only_loads(diagnosis, list);
 }
 
 /* Steps that began before that. */
@@ -515,13 +524,14 @@ int evidence_time_device(struct diagnosis *diagnosis, struct evidence_device *e,
 		     memory = { diagnosis, MODEL_DEVICE, device, whose };
 	e->growth_known = list && (was_long_enough(diagnosis, list->process->id, MODEL_POOL, device) ||
 				   was_long_enough(diagnosis, list->process->id, MODEL_DEVICE, device));
-	if (list && list->source != LOOP_NONE) {
+	const bool works = list && list->source != LOOP_NONE && work_on_devices(list);
+	if (works) {
 		e->steps = (unsigned)list->total;
 		e->behind_steps = oom && oom->at.ns > list->steps[list->count - 1].end_ns;
 	}
 	e->most_before =
-		oom && list && has_sure_steps(list) ? highest_before(list, track, oom->at.ns) : EVIDENCE_UNKNOWN;
-	if (oom && list && has_sure_steps(list))
+		oom && works && has_sure_steps(list) ? highest_before(list, track, oom->at.ns) : EVIDENCE_UNKNOWN;
+	if (oom && works && has_sure_steps(list))
 		set_step_needs(e, list, track, oom->at.ns);
 	int error = e->growth_known ? add_growth(&pool, &e->growth.items, &e->growth.count) : 0;
 	if (error == 0 && e->growth_known)

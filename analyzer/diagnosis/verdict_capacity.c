@@ -27,7 +27,19 @@ static bool needs_more(const struct evidence_device *d)
 	       (double)less(d->step_latest, d->step_first) >= STEP_NOTABLE_RISE * (double)evidence_or(d->total, 0);
 }
 
-void capacity_advise(const struct evidence_device *d, uint64_t missing, struct reasons *advice)
+static bool is_models(const struct evidence_device *d)
+{
+	return d->most_for == CATEGORY_parameters || d->most_for == CATEGORY_gradients ||
+	       d->most_for == CATEGORY_optimizer;
+}
+
+bool capacity_is_kept(const struct evidence_device *d)
+{
+	return !is_models(d) && d->most_for != CATEGORY_workspace && d->holder.each &&
+	       d->holder.blocks >= KEPT_BLOCKS && (double)d->holder.bytes >= KEPT_PART * (double)d->most_for_bytes;
+}
+
+void capacity_advise(const struct evidence_device *d, uint64_t missing, enum reason_kind need, struct reasons *advice)
 {
 	static const enum reason_kind ways[] = {
 		[CATEGORY_activations] = REASON_most_activations, [CATEGORY_parameters] = REASON_most_parameters,
@@ -36,10 +48,10 @@ void capacity_advise(const struct evidence_device *d, uint64_t missing, struct r
 		[CATEGORY_kv_cache] = REASON_most_kv_cache,
 	};
 	const char *site = d->holder.site;
-	const bool models = d->most_for == CATEGORY_parameters || d->most_for == CATEGORY_gradients ||
-			    d->most_for == CATEGORY_optimizer;
 	const struct evidence_growth *passing = evidence_largest(d->growth.items, d->growth.count, OUTLOOK_NEEDS_MORE);
-	SAY(advice, need_less, .missing = missing);
+	reasons_add(advice, need, &(struct figures){ .missing = missing });
+	if (!evidence_known(d->request.rise))
+		SAY(advice, and_what_comes);
 	if (is_this_input(d))
 		SAY(advice, this_input, .first = d->most_before, .site = site, .bytes = d->holder.bytes);
 	else if (needs_more(d))
@@ -47,8 +59,7 @@ void capacity_advise(const struct evidence_device *d, uint64_t missing, struct r
 		    .bytes = d->holder.bytes);
 	else if (passing)
 		SAY(advice, comes_faster, .site = passing->site ? passing->site : site, .bytes = passing->bytes);
-	else if (!models && d->most_for != CATEGORY_workspace && d->holder.each && d->holder.blocks >= KEPT_BLOCKS &&
-		 (double)d->holder.bytes >= KEPT_PART * (double)d->most_for_bytes)
+	else if (capacity_is_kept(d))
 		SAY(advice, keeps_blocks, .site = site, .blocks = d->holder.blocks, .each = d->holder.each);
 	else if (d->most_for < sizeof(ways) / sizeof(*ways) && ways[d->most_for] && d->most_for_bytes)
 		reasons_add(advice, ways[d->most_for],

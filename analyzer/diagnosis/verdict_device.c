@@ -21,6 +21,7 @@
 #define NEARLY_FULL       0.9
 #define SERIOUS           0.3  /* 1 - allocated/reserved */
 #define GRAPH_NODE_BLOCKS 4    /* at most, that a node of a graph keeps in the mean */
+#define ALIKE             0.9  /* of its rise that earlier steps had, or more: then this one is as large as they were */
 #define ROOM_GOES_ON      0.08 /* of the device behind the request: runs that were tried without the holes went on */
 
 #define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
@@ -203,7 +204,7 @@ static void describe_growth(struct verdict *out, const struct evidence_device *d
 		SAY(evidence, since_start);
 	else if (g->per_step > 0)
 		SAY(evidence, since_step, .step = (uint64_t)g->since);
-	else
+	else if (g->since > 0)
 		SAY(evidence, since_second, .moment = g->since);
 	say_pace(evidence, g, false);
 	SAY(evidence, of_shape, .shape = g->fit.kind);
@@ -545,6 +546,9 @@ static enum finding own_phase_peak(const struct evidence *e, const struct eviden
 	    .bytes = f.next->peak_bytes, .other = f.next->name);
 	if (d->most_for == CATEGORY_activations && !d->no_graph)
 		SAY(&out->advice, phase_no_grad, .phase = f.top->name, .bytes = d->most_for_bytes);
+	else if (capacity_is_kept(d))
+		SAY(&out->advice, phase_keeps, .phase = f.top->name, .site = d->holder.site, .blocks = d->holder.blocks,
+		    .each = d->holder.each);
 	else
 		SAY(&out->advice, phase_less, .phase = f.top->name);
 	return holds(out, e, f.top->peak_bytes + request - f.next->peak_bytes, CONFIDENCE_one_open);
@@ -983,9 +987,16 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 	if (b.most_short == 0)
 		return UNKNOWN(out, failed_with_room, .need = b.need, .of = d->name, .free = b.free);
 	uint64_t lacks = rest_lacks(d, &b), missing = b.most_short > lacks ? b.most_short : lacks;
+	const bool range = lacks > b.most_short && d->request.rise_unscaled &&
+			   (double)d->request.rise_unscaled < ALIKE * (double)d->request.rise;
 	if (b.least_short == 0 && lacks) {
-		SAY(&out->evidence, short_as_steps_rise, .need = d->request.bytes, .free = b.free, .unused = b.unused,
-		    .rise = d->request.rise, .missing = lacks);
+		reasons_add(&out->evidence, range ? REASON_short_as_steps_may : REASON_short_as_steps_rise,
+			    &(struct figures){ .need = d->request.bytes,
+					       .free = b.free,
+					       .unused = b.unused,
+					       .least = d->request.rise_unscaled,
+					       .rise = d->request.rise,
+					       .missing = lacks });
 	} else {
 		if (b.least_short > 0 && b.most_short - b.least_short > b.most_short / 50)
 			SAY(&out->evidence, short_by_range, .need = d->request.bytes, .free = b.free,
@@ -996,7 +1007,11 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 		say_rest(&out->evidence, d);
 	}
 	say_elsewhere(d, missing, &out->advice);
-	capacity_advise(d, missing, &out->advice);
+	capacity_advise(d, missing,
+			range                  ? REASON_need_up_to
+			: lacks > b.most_short ? REASON_need_about
+					       : REASON_need_less,
+			&out->advice);
 	const bool maybe_holes =
 		b.least_short == 0 && d->pool.known && (!evidence_known(d->request.rise) || more_needed(d));
 	return holds(out, e, missing,

@@ -74,6 +74,15 @@ static uint64_t highest_from(const struct shape *p, uint32_t point)
 	return most;
 }
 
+/* What the step began with is freed in it, as gradients are: its scale is what it has risen by above its lowest. */
+static uint64_t lowest_until(const struct shape *p, uint32_t count)
+{
+	uint64_t least = p->begin;
+	for (uint32_t i = 0; p->count && i <= (count < p->count ? count : p->count - 1) >> p->shift; i++)
+		least = p->first[i] < least ? p->first[i] : least;
+	return least;
+}
+
 static double above(double a, uint64_t b)
 {
 	return a > (double)b ? a - (double)b : 0;
@@ -95,16 +104,19 @@ static double size_of(const struct shape *p, uint32_t i)
 
 /* What an earlier step rose by from the same allocation on, in this one's scale: by what it has risen so far, or by the
  * request. */
-static double rise_as_in(const struct shape *p, const struct shape *now, uint64_t live, uint64_t request)
+static double rise_as_in(const struct shape *p, const struct shape *now, uint64_t live, uint64_t request, bool scaled)
 {
 	double then = level_at(p, now->count), high = (double)highest_from(p, now->count >> p->shift),
 	       top = (double)highest_from(p, 0);
-	double rise = high > then ? high - then : 0, risen = above(then, p->begin),
-	       mine = above((double)live, now->begin);
-	if (risen >= SHAPE_LEAST_RISE * above(top, p->begin) && mine > 0)
+	const uint64_t base = lowest_until(p, now->count);
+	double rise = high > then ? high - then : 0;
+	if (!scaled)
+		return rise;
+	double risen = above(then, base), mine = above((double)live, lowest_until(now, now->count));
+	if (risen >= SHAPE_LEAST_RISE * above(top, base) && mine > 0)
 		return rise * mine / risen;
 	double size = size_of(p, now->count);
-	return size > 0 && size >= SHAPE_LEAST_RISE * above(top, p->begin) ? rise * (double)request / size : rise;
+	return size > 0 && size >= SHAPE_LEAST_RISE * above(top, base) ? rise * (double)request / size : rise;
 }
 
 /* All of the latest steps made about as many blocks as this one has: nothing more was asked for behind them. */
@@ -120,20 +132,31 @@ static bool is_at_its_end(const struct step_shapes *s, const struct shape *now)
 }
 
 /* Of the steps that were longer than this one is. */
-static uint64_t usual_rise(const struct step_shapes *s, const struct shape *now, uint64_t live, uint64_t request)
+static uint64_t usual_rise(const struct step_shapes *s, const struct shape *now, uint64_t live, uint64_t request,
+			   bool scaled)
 {
 	double rises[SHAPE_LATEST];
 	size_t n = 0;
 	for (unsigned i = 0; s->open && i < SHAPE_LATEST && i < s->steps; i++)
 		if (s->latest[i].count > now->count)
-			rises[n++] = rise_as_in(&s->latest[i], now, live, request);
+			rises[n++] = rise_as_in(&s->latest[i], now, live, request, scaled);
 	return n ? (uint64_t)median_of(rises, n) : STEP_SHAPE_UNKNOWN;
+}
+
+static uint64_t rise(const struct step_shapes *s, uint64_t live, uint64_t request, bool next, bool scaled)
+{
+	uint64_t rise = usual_rise(s, &s->now, live, request, scaled);
+	if (rise == STEP_SHAPE_UNKNOWN && next)
+		return usual_rise(s, &(struct shape){ .begin = live }, live, request, scaled);
+	return rise == STEP_SHAPE_UNKNOWN && is_at_its_end(s, &s->now) ? request : rise;
 }
 
 uint64_t step_shapes_rise(const struct step_shapes *s, uint64_t live, uint64_t request, bool next)
 {
-	uint64_t rise = usual_rise(s, &s->now, live, request);
-	if (rise == STEP_SHAPE_UNKNOWN && next)
-		return usual_rise(s, &(struct shape){ .begin = live }, live, request);
-	return rise == STEP_SHAPE_UNKNOWN && is_at_its_end(s, &s->now) ? request : rise;
+	return rise(s, live, request, next, true);
+}
+
+uint64_t step_shapes_rise_unscaled(const struct step_shapes *s, uint64_t live, uint64_t request, bool next)
+{
+	return rise(s, live, request, next, false);
 }

@@ -27,4 +27,7 @@ void step_shapes_allocation(struct step_shapes *s, uint64_t before, uint64_t liv
  * may be the first of the next step, and counts as that if no step was longer. */
 uint64_t step_shapes_rise(const struct step_shapes *s, uint64_t live, uint64_t request, bool next);
 
+/* The same as it was then: what of a step does not depend on its input (gradients, an optimizer) is no larger now. */
+uint64_t step_shapes_rise_unscaled(const struct step_shapes *s, uint64_t live, uint64_t request, bool next);
+
 #endif

@@ -25,7 +25,8 @@ struct book {
 	unsigned shift; /* entries are 2^shift steps */
 	uint64_t index; /* of the step that is open, or window */
 	bool started, open, recording, step_ended;
-	bool left; /* the pool's latest block was made by a site outside of the loop */
+	bool left;           /* the pool's latest block was made by a site outside of the loop */
+	uint64_t refused_ns; /* a request of the open step, which has made no more blocks than others: it is one */
 	/* of each site that made a block of the pool's without a role: number of the step, from 1 on; 0 = none */
 	uint64_t *seen;
 	size_t seen_count, seen_room;
@@ -38,7 +39,8 @@ struct book {
 	uint64_t lengths[LENGTHS], work[LENGTHS]; /* and their numbers of allocations */
 	unsigned length_count;
 	struct step_failure {
-		uint64_t ns, rise;
+		uint64_t ns;
+		struct steps_rise rise;
 		uint32_t device;
 	} failures[FAILURES];
 	unsigned failure_count;
@@ -327,6 +329,7 @@ static void begin_step(struct book *b, uint64_t number, uint64_t ns)
 	b->started = b->open = b->recording = true;
 	b->step_ended = false;
 	b->left = false;
+	b->refused_ns = 0;
 	b->before_ns = b->now.begin_ns;
 	b->now = (struct step){ .number = number == NO_NUMBER ? b->index + 1 : number, .begin_ns = ns, .count = 1 };
 	b->overdue_ns =
@@ -474,12 +477,16 @@ static void note_failure(struct book *b, const struct mt_event *slot, uint64_t n
 	bool next = b->started && b->list.source == LOOP_SITES && slot->node2 && slot->node2 == b->loop->node2;
 	if (b->left)
 		return;
+	b->refused_ns = b->open && b->now.allocations <= (uint64_t)(STEPS_OVERDUE * (double)usual(b, b->work)) ? ns : 0;
 	for (size_t i = 0; i < b->list.track_count; i++) {
 		const struct step_track *t = &b->tracks[i];
 		if (t->shapes && !t->leveled)
-			b->failures[b->failure_count++ % FAILURES] =
-				(struct step_failure){ ns, step_shapes_rise(t->shapes, t->live, slot->addr, next),
-						       t->device };
+			b->failures[b->failure_count++ % FAILURES] = (struct step_failure){
+				ns,
+				{ step_shapes_rise(t->shapes, t->live, slot->addr, next),
+				  step_shapes_rise_unscaled(t->shapes, t->live, slot->addr, next) },
+				t->device
+			};
 	}
 }
 
@@ -511,7 +518,7 @@ static bool died(const struct process *p)
  * to other things and exited. */
 static void finish_book(struct book *b)
 {
-	bool overdue = !b->recording;
+	bool overdue = !b->recording && !b->refused_ns;
 	if (!b->open)
 		return;
 	bool unfinished = b->list.source == LOOP_OPTIMIZER && !b->step_ended;
@@ -519,7 +526,7 @@ static void finish_book(struct book *b)
 		return;
 	b->now.partial = unfinished || (b->list.source != LOOP_NONE && died(b->list.process) && !overdue);
 	if (b->list.source != LOOP_NONE || !b->now.end_ns)
-		b->now.end_ns = overdue ? b->kept_end : b->list.process->end_ns;
+		b->now.end_ns = overdue ? b->kept_end : !b->recording ? b->refused_ns : b->list.process->end_ns;
 	b->now.end_ns = b->now.end_ns < b->now.begin_ns ? b->now.begin_ns : b->now.end_ns;
 	put_step(b, overdue);
 	b->open = false;
@@ -593,13 +600,13 @@ const struct step_list *steps_of(const struct steps *s, unsigned process)
 	return process < s->count && s->books[process] ? &s->books[process]->list : NULL;
 }
 
-uint64_t steps_rise(const struct steps *s, unsigned process, uint32_t device, uint64_t ns)
+struct steps_rise steps_rise(const struct steps *s, unsigned process, uint32_t device, uint64_t ns)
 {
 	const struct book *b = process < s->count ? s->books[process] : NULL;
 	for (unsigned i = 0; b && i < FAILURES && i < b->failure_count; i++)
 		if (b->failures[i].ns == ns && b->failures[i].device == device)
 			return b->failures[i].rise;
-	return STEP_SHAPE_UNKNOWN;
+	return (struct steps_rise){ STEP_SHAPE_UNKNOWN, STEP_SHAPE_UNKNOWN };
 }
 
 double step_x(const struct step_list *steps, size_t entry)

@@ -88,8 +88,11 @@ struct steps_now steps_now(const struct steps *s, unsigned process);
 const struct step_list *steps_of(const struct steps *s, unsigned process);
 
 /* When a pool on that device failed at `ns`: how far live bytes would have risen from there in the rest of the step, as
- * earlier steps say (analyzer/timeline/step_shape.h); STEP_SHAPE_UNKNOWN. */
-uint64_t steps_rise(const struct steps *s, unsigned process, uint32_t device, uint64_t ns);
+ * earlier steps say (analyzer/timeline/step_shape.h): in this step's scale, and as it was; STEP_SHAPE_UNKNOWN. */
+struct steps_rise {
+	uint64_t scaled, unscaled;
+};
+struct steps_rise steps_rise(const struct steps *s, unsigned process, uint32_t device, uint64_t ns);
 
 uint64_t step_low(const struct step_track *t, size_t entry);
 uint64_t step_high(const struct step_track *t, size_t entry);

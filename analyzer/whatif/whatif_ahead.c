@@ -78,6 +78,25 @@ struct whatif_growth whatif_growth_of(const struct whatif_ahead *w, const struct
 	return found;
 }
 
+struct steps_rise whatif_rest_of_step(const struct whatif_ahead *w, const struct replay_track *t)
+{
+	const uint32_t device = device_of(w, t);
+	const struct model_oom *last = NULL;
+	struct steps_rise rest = { UINT64_MAX, UINT64_MAX };
+	if (device == MODEL_NO_DEVICE)
+		return rest;
+	const struct model_device *d = model_device(w->sel->model, device);
+	for (unsigned i = 0; i < d->oom_count; i++)
+		if (d->oom[i].process == t->process->id && (!last || d->oom[i].at.ns >= last->at.ns))
+			last = &d->oom[i];
+	if (last)
+		rest = steps_rise(timeline_steps(w->leaks.timeline), t->process->id, device, last->at.ns);
+	if (rest.scaled == UINT64_MAX)
+		return rest;
+	return (struct steps_rise){ less(rest.scaled, last->requested_bytes),
+				    less(rest.unscaled, last->requested_bytes) };
+}
+
 /* ---- leaks ------------------------------------------------------------------------------------------------- */
 
 static int grew_more(const void *a, const void *b)

@@ -3,9 +3,10 @@
 #ifndef MT_WHATIF_WHATIF_AHEAD_H
 #define MT_WHATIF_WHATIF_AHEAD_H
 
+#include "analyzer/diagnosis/growth/forecast.h"
 #include "analyzer/model/selection/selection.h"
 #include "analyzer/replay/pool/replay.h"
-#include "analyzer/diagnosis/growth/forecast.h"
+#include "analyzer/timeline/steps.h"
 
 struct whatif_ahead;
 
@@ -23,6 +24,10 @@ struct whatif_growth {
 
 struct whatif_growth whatif_growth_of(const struct whatif_ahead *w, const struct replay_track *t,
 				      const struct replay_outcome *o);
+
+/* What the step in which a track's request failed last would still have asked for behind it, in bytes, as earlier steps
+ * went (timeline/step_shape.h): in its scale, and as it was in them. UINT64_MAX = not known. */
+struct steps_rise whatif_rest_of_step(const struct whatif_ahead *w, const struct replay_track *t);
 
 /* The stacks (ids of the merged tree) of leak `number`, from 1, among leaks in pools, in the order of memtrace leaks. 0
  * with a list, which the caller frees; -MT_EUSAGE if there is no such leak. */

@@ -114,6 +114,11 @@ int whatif_scale(struct whatif_change **out, struct selection *sel, const char *
 	return e;
 }
 
+double whatif_change_factor(const struct whatif_change *c)
+{
+	return c->factor > 0 ? c->factor : 1;
+}
+
 /* ---- which stacks ------------------------------------------------------------------------------------------ */
 
 static bool is_at(const struct whatif_change *c, const struct frame *f)

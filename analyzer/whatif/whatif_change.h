@@ -23,6 +23,9 @@ int whatif_scale(struct whatif_change **out, struct selection *sel, const char *
 bool whatif_is_batch(const char *text); /* "batch=..." */
 void whatif_change_free(struct whatif_change *c);
 
+/* So many times the bytes; left out: 1, since of others nothing changes. */
+double whatif_change_factor(const struct whatif_change *c);
+
 /* For replay_case.factor; its arg is the struct whatif_change. */
 replay_factor whatif_factor;
 

@@ -34,6 +34,16 @@ int whatif_check_changes(const struct whatif_question *q, const struct replay *r
 uint64_t whatif_least_of(const struct whatif_question *q, const struct replay *r, const struct replay_track *t,
 			 size_t number);
 
+/* Behind the request that failed last and is granted in all cases: what the device has left for the pool, with its
+ * holes, and what the rest of that step needs, by how much of it changes. known: `left` is; rest_known: so are the
+ * others. */
+struct whatif_rest {
+	bool known, rest_known;
+	uint64_t left, least, most;
+};
+
+struct whatif_rest whatif_rest(const struct whatif_question *q, const struct replay_track *t);
+
 /* "cuda:0", in `buffer`. */
 const char *whatif_device_name(const struct replay_track *t, char *buffer, size_t size);
 

@@ -100,6 +100,10 @@ static json_t *json_track(const struct selection *sel, const struct replay *r, c
 				    t->outcomes_low ? json_replayed(sel, t, &t->outcomes_low[i]) : json_null());
 		json_array_append_new(list, setting);
 	}
+	const struct whatif_rest rest = known ? whatif_rest(q, t) : (struct whatif_rest){ 0 };
+	json_object_set_new(o, "left_bytes", rest.known ? json_bytes(rest.left) : json_null());
+	json_object_set_new(o, "rest_of_step_low_bytes", rest.rest_known ? json_bytes(rest.least) : json_null());
+	json_object_set_new(o, "rest_of_step_bytes", rest.rest_known ? json_bytes(rest.most) : json_null());
 	json_object_set_new(o, "settings", list);
 	return o;
 }

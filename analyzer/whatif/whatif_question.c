@@ -1,8 +1,10 @@
 #include "analyzer/whatif/whatif_internal.h"
 #include "analyzer/replay/pool/least.h"
 #include "analyzer/util/error.h"
+#include "analyzer/util/minmax.h"
 #include "analyzer/util/output.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +157,25 @@ bool whatif_is_wanted(const struct selection *sel, const struct replay_track *t)
 		(t->device && !strcmp(device, t->device->uuid)));
 }
 
+struct whatif_rest whatif_rest(const struct whatif_question *q, const struct replay_track *t)
+{
+	struct whatif_rest r = { .known = q->count > 0, .left = UINT64_MAX };
+	for (size_t i = 0; i < q->count; i++) {
+		const struct replay_outcome *o = &t->outcomes[i];
+		r.known &= o->granted.request && !o->refused.request && o->room != UINT64_MAX;
+		r.left = lower(r.left, less(o->room, o->figures.most_used));
+	}
+	const struct steps_rise rest =
+		r.known && q->ahead ? whatif_rest_of_step(q->ahead, t) : (struct steps_rise){ UINT64_MAX, UINT64_MAX };
+	if (rest.scaled == UINT64_MAX || !q->changes[0])
+		return r;
+	const double all = (double)rest.scaled * whatif_change_factor(q->changes[0]);
+	r.rest_known = true;
+	r.least = (uint64_t)fmin(all, (double)rest.unscaled);
+	r.most = (uint64_t)fmax(all, (double)rest.unscaled);
+	return r;
+}
+
 /* The run itself first, then the smallest devices, then the cases. */
 static int find_least(struct replay *replay, const struct reader *r, const struct replay_query *query,
 		      struct whatif_question *q)
@@ -180,7 +201,7 @@ static int look_ahead(const struct replay *replay, struct selection *sel, struct
 	bool any = false;
 	for (size_t i = 0; i < replay->count; i++)
 		any |= replay->tracks[i].refused && !replay->tracks[i].differs.request;
-	return any && !q->ahead && !q->changes[0] ? whatif_ahead_new(&q->ahead, sel, false) : 0;
+	return any && !q->ahead ? whatif_ahead_new(&q->ahead, sel, false) : 0;
 }
 
 static void show_progress(double done, uint64_t events)

@@ -149,6 +149,31 @@ static void print_outcomes(const struct selection *sel, const struct replay *r, 
 		print_growth(q, t, order[0]);
 }
 
+/* A request that is granted is no help where the next one of its step fails. */
+static void print_rest(const struct replay_track *t, const struct whatif_question *q)
+{
+	const struct whatif_rest r = whatif_rest(q, t);
+	if (!r.known)
+		return;
+	if (!r.rest_known) {
+		output_fit_line(STYLE_NONE, output_format("  %s at least are left behind what failed last; what would "
+							  "have come then nobody knows",
+							  BYTES(r.left)));
+		return;
+	}
+	const char *so = r.most <= r.left   ? "it fits"
+			 : r.least > r.left ? "it fails in the same step"
+					    : "it may fail in the same step";
+	output_fit_line(
+		r.most <= r.left ? STYLE_NONE : STYLE_BAD,
+		r.least < r.most
+			? output_format("  the rest of that step needs %s to %s, as earlier ones went, and %s are "
+					"left: %s",
+					BYTES(r.least), BYTES(r.most), BYTES(r.left), so)
+			: output_format("  the rest of that step needs %s, as earlier ones went, and %s are left: %s",
+					BYTES(r.most), BYTES(r.left), so));
+}
+
 /* What the answer rests on. */
 static void print_changed(const struct replay_track *t, const struct whatif_question *q)
 {
@@ -159,6 +184,7 @@ static void print_changed(const struct replay_track *t, const struct whatif_ques
 		STYLE_NONE,
 		output_format("  %s of %s requests are changed; all others are made as they were, in their order",
 			      range ? range : "", COUNT(t->requests)));
+	print_rest(t, q);
 	if (t->refused)
 		output_fit_line(STYLE_NONE,
 				output_format("  it is known up to the recorded end: what the program would have done "

@@ -6,6 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
+import truths
 from truths import check, check_both_lines, check_quiet, said
 
 
@@ -38,6 +39,23 @@ def case_spawned_workers_that_are_sent_their_tables():
 def case_imports_hide_no_cause():
     for name in ("frames", "halves_lines", "pinned_blocks", "second_card"):
         check(name)
+
+
+def case_a_large_input_is_no_leak():
+    """Its step is not over, and has made no more blocks than those before it had by then."""
+    verdict = check("large_input")
+    mt.check("It is this input: no step before needed more than" in verdict["advice"], verdict["advice"])
+    trace = truths.run("large_input").trace
+    for batch, so in ("0.9", "it may fail in the same step"), ("0.1", "it fits"):
+        pool = trace.json("whatif", "--scale", "batch=" + batch)["pools"][0]
+        mt.equal(pool["rest_of_step_bytes"] <= pool["left_bytes"], so == "it fits", "the rest of the step at %s" % batch)
+        mt.check("are left: " + so in trace.tool("whatif", "--scale", "batch=" + batch).out, so)
+
+
+def case_layers_made_on_the_host_are_no_steps():
+    """So the first step's optimizer is no phase behind the loop; what it would still have asked for nobody knows."""
+    verdict = check("first_state")
+    mt.check("what would have come behind it" in verdict["advice"] and "this input" not in verdict["advice"], verdict["advice"])
 
 
 mt.main()

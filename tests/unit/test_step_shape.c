@@ -73,6 +73,25 @@ TEST(a_longer_input)
 		step_of(20, 100);
 	begin_as(5, 300);
 	CHECK_EQ(step_shapes_rise(shapes, live, 0, false), 3 * (15 * 100 + 50));
+	CHECK_EQ(step_shapes_rise_unscaled(shapes, live, 0, false), 15 * 100 + 50);
+	step_shapes_free(shapes);
+}
+
+/* Each step begins with the gradients of the one before, and drops them: it has risen by what is above that. */
+TEST(a_step_that_drops_what_was_there)
+{
+	shapes = step_shapes_new();
+	for (int i = 0; i < 6; i++) {
+		step_shapes_begin(shapes, 9000);
+		live = 1000;
+		for (unsigned k = 0; k < 20; k++)
+			take(100);
+	}
+	step_shapes_begin(shapes, 9000);
+	live = 1000;
+	for (unsigned k = 0; k < 5; k++)
+		take(300);
+	CHECK_EQ(step_shapes_rise(shapes, live, 300, false), 3 * 15 * 100);
 	step_shapes_free(shapes);
 }
 

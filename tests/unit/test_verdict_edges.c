@@ -430,6 +430,18 @@ TEST(a_phase_is_compared_with_what_it_asked_for)
 	device.no_graph = true;
 	judge();
 	CHECK(LACKS(PHASE_PEAK, phase_no_grad));
+	CHECK(SAYS(PHASE_PEAK, phase_less));
+	device.most_for_bytes = G(8); /* most of it are blocks of one size: it keeps its results */
+	device.holder.site = "eval.py:7 evaluate";
+	device.holder.bytes = G(6);
+	device.holder.blocks = 16;
+	device.holder.each = G(6) / 16;
+	judge();
+	CHECK(SAYS(PHASE_PEAK, phase_keeps, .phase = "evaluate", .site = "eval.py:7 evaluate", .blocks = 16));
+	CHECK(LACKS(PHASE_PEAK, phase_less));
+	device.holder.blocks = 15;
+	judge();
+	CHECK(LACKS(PHASE_PEAK, phase_keeps));
 	phase(2, "other's", 999, 0, 23, false); /* of another process */
 	CHECK(now(VERDICT_PHASE_PEAK));
 	phases[2].pid = 100;

@@ -263,7 +263,13 @@ TEST(the_rest_of_the_step_would_not_fit)
 	CHECK(only(VERDICT_CAPACITY));
 	CHECK_EQ(held(VERDICT_CAPACITY)->bytes, G(4));
 	CHECK(SAYS(CAPACITY, short_as_steps_rise, .rise = G(9), .missing = G(4)));
-	CHECK(SAYS(CAPACITY, need_less, .missing = G(4)));
+	CHECK(SAYS(CAPACITY, need_about, .missing = G(4)));
+	device.request.rise_unscaled =
+		G(2); /* the step is larger than others: who knows how much of it is its input's */
+	judge();
+	CHECK(SAYS(CAPACITY, short_as_steps_may, .least = G(2), .rise = G(9), .missing = G(4)));
+	CHECK(SAYS(CAPACITY, need_up_to, .missing = G(4)));
+	device.request.rise_unscaled = 0;
 	CHECK(out(VERDICT_FRAGMENTATION));
 	device.request.rise = G(5);
 	judge();
