@@ -6,6 +6,7 @@
  */
 #include "analyzer/symbols/module/symbol_table.h"
 
+#include "analyzer/util/radix_sort.h"
 #include "analyzer/util/search.h"
 
 #include <gelf.h>
@@ -15,8 +16,6 @@
 
 #define UNSIZED_REACH 4096u /* assembly without .size: as far as the next symbol, but not further than this */
 #define LOOKS         16    /* aliases, and a symbol within another */
-#define DIGIT_BITS    11    /* of addresses, where they are sorted */
-#define DIGITS        (1u << DIGIT_BITS)
 
 struct symbol {
 	uint64_t start;
@@ -58,38 +57,8 @@ static void add_symbol(struct symbol_table *t, int number)
 	t->list[t->count++] = (struct symbol){ .start = address, .size = size, .number = number };
 }
 
-/* By one digit, into `to`; what has the same stays in its order. */
-static void sort_digit(const struct symbol *from, struct symbol *to, size_t count, unsigned shift)
-{
-	size_t at[DIGITS] = { 0 }, before = 0;
-	for (size_t i = 0; i < count; i++)
-		at[from[i].start >> shift & (DIGITS - 1)]++;
-	for (size_t d = 0; d < DIGITS; d++) {
-		const size_t n = at[d];
-		at[d] = before;
-		before += n;
-	}
-	for (size_t i = 0; i < count; i++)
-		to[at[from[i].start >> shift & (DIGITS - 1)]++] = from[i];
-}
-
-/* By address, and those at one address by number: digit by digit, as there are half a million of them. Without memory
- * there are none. */
-static void sort_symbols(struct symbol_table *t)
-{
-	struct symbol *list = malloc(t->count * sizeof(*list));
-	uint64_t last = 0;
-	for (size_t i = 0; i < t->count; i++)
-		last |= t->list[i].start;
-	for (unsigned shift = 0; list && shift < 64 && last >> shift; shift += DIGIT_BITS) {
-		struct symbol *const from = t->list;
-		sort_digit(from, list, t->count, shift);
-		t->list = list;
-		list = from;
-	}
-	t->count = list ? t->count : 0;
-	free(list);
-}
+/* In the order of their numbers before, and so those at one address after it. */
+RADIX_SORT(sort_by_start, struct symbol, s->start)
 
 static void bound_unsized(struct symbol *symbols, size_t count)
 {
@@ -127,9 +96,8 @@ static void read_symbols(struct symbol_table *t)
 		add_symbol(t, i);
 	if (!t->count)
 		return;
-	sort_symbols(t);
-	t->kept = calloc(t->count + 1, sizeof(*t->kept));
-	if (!t->kept)
+	t->kept = calloc(t->count, sizeof(*t->kept));
+	if (!t->kept || sort_by_start(&t->list, t->count))
 		t->count = 0;
 	if (has_full_table(t->module))
 		bound_unsized(t->list, t->count);
