@@ -125,26 +125,32 @@ static void get_slot(struct decoder *d, struct mt_event *event, uint32_t ring)
 {
 	struct event_model *m = &d->s->model;
 	struct lane *lane = &m->lanes[ring % LANES];
-	uint32_t op = get_operation(d), fields = op >> 16;
-	struct mt_event e = { .kind = op & 63, .hook = op >> 6 & 1023 };
-	if (e.kind == MT_EXT) {
-		get_ext(&d->in[COLUMN_EXT], &e);
-		*event = e;
+	const uint32_t op = get_operation(d), fields = op >> 16, kind = op & 63, hook = op >> 6 & 1023;
+	uint32_t node = 0, node2 = 0;
+	uint64_t addr, size = 0;
+	if (kind == MT_EXT) {
+		*event = (struct mt_event){ .kind = kind, .hook = hook };
+		get_ext(&d->in[COLUMN_EXT], event);
 		return;
 	}
 	m->time += varint_get(&d->in[COLUMN_TIME]);
-	e.ticks = m->time << d->shift;
 	if (fields & FIELD_NODE)
-		e.node = get_node(&d->in[COLUMN_NODE], m->follower, &lane->node);
+		node = get_node(&d->in[COLUMN_NODE], m->follower, &lane->node);
 	if (fields & FIELD_NODE2)
-		e.node2 = get_node(&d->in[COLUMN_NODE2], m->follower2, &lane->node2);
+		node2 = get_node(&d->in[COLUMN_NODE2], m->follower2, &lane->node2);
 	if (fields & FIELD_SIZE)
-		e.size = get_size(d, e.node);
-	if (e.kind == MT_ALLOC)
-		e.addr = get_allocation(d, lane, e.size);
+		size = get_size(d, node);
+	if (kind == MT_ALLOC)
+		addr = get_allocation(d, lane, size);
 	else
-		e.addr = e.kind == MT_FREE ? get_free(d, lane) : get_other(d);
-	*event = e;
+		addr = kind == MT_FREE ? get_free(d, lane) : get_other(d);
+	*event = (struct mt_event){ .ticks = m->time << d->shift,
+				    .addr = addr,
+				    .size = size,
+				    .hook = hook,
+				    .kind = kind,
+				    .node = node,
+				    .node2 = node2 };
 }
 
 static void get_table(struct decoder *d)

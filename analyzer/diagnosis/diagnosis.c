@@ -410,7 +410,7 @@ int diagnosis_new(struct diagnosis **out, const struct selection *sel, struct ti
 	diagnosis->complete = complete;
 	int e = set_up(diagnosis);
 	if (e == 0)
-		timeline_watch(timeline, on_event, on_change, diagnosis->parts->snapshots);
+		timeline_watch(timeline, false, on_event, on_change, diagnosis->parts->snapshots);
 	return e;
 }
 

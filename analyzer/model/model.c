@@ -70,15 +70,21 @@ static void reach_from(struct model *m)
 	m->from_reached = true;
 }
 
-static void move_to(struct model *m, uint64_t ns)
+static void reach(struct model *m, uint64_t ns)
 {
-	m->end_ns = ns;
 	if (ns < m->query.from_ns)
 		return;
 	if (!m->from_reached)
 		reach_from(m);
 	for (unsigned n = axis_advance(&m->timeline, ns); n; n--)
 		halve_timelines(m);
+}
+
+static inline void move_to(struct model *m, uint64_t ns)
+{
+	m->end_ns = ns;
+	if (ns >= m->timeline.next_ns || !m->from_reached)
+		reach(m, ns);
 }
 
 /* ---- at query.level_ns ----------------------------------------------------------------------------------- */
@@ -202,6 +208,7 @@ static inline void prefetch(const struct process_memory *memory, const struct mt
 static int events(struct model *m, const struct reader_step *step)
 {
 	struct process_memory *memory = &m->processes[step->process->id];
+	const uint64_t told = !m->query.on_event ? 0 : m->query.event_kinds ? m->query.event_kinds : UINT64_MAX;
 	uint64_t ticks = 0, ns = step->ns;
 	for (size_t i = 0; i < step->count; i++) {
 		const struct mt_event *s = &step->slots[i];
@@ -219,7 +226,7 @@ static int events(struct model *m, const struct reader_step *step)
 			if (e)
 				return e;
 		}
-		if (m->query.on_event)
+		if (told >> s->kind & 1)
 			m->query.on_event(m->query.arg, step->process, s, step->rings[i], step->threads[i]);
 		int e = process_memory_slot(memory, s, step->rings[i], step->threads[i], ns);
 		if (e)

@@ -104,7 +104,8 @@ struct model_query {
 	/* those of a process side by side, disjoint and by address; they must outlive the pass */
 	struct model_stretch *stretches;
 	size_t stretch_count;
-	/* Called for each slot before it is accounted for; NULL = none. */
+	/* Called for slots of these kinds (a bit each, 0 = all) before they are accounted for; NULL = none. */
+	uint64_t event_kinds;
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
 			 uint32_t thread);
 	/* Called after each change of live own memory; NULL = none. Blocks that end with their process are not among

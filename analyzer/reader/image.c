@@ -404,6 +404,7 @@ static int read_node_block(struct image *im)
 		e = take_nodes(im, head.count, t->file.path, t->nodes.offset);
 	if (!e && !(im->nodes = malloc(head.count * sizeof(struct mt_node) + 1)))
 		e = error_set(MT_EMEMORY, t->file.path, (int64_t)t->nodes.offset, NULL);
+	vec_large(im->nodes, head.count * sizeof(struct mt_node));
 	if (!e && (e = codec_decode_nodes(reader_codec(im->reader), buf.data, buf.size, im->nodes)) != 0)
 		e = error_set(MT_EFORMAT, t->file.path, (int64_t)t->nodes.offset, "%s", codec_strerror(e));
 	codec_buf_fini(&buf);

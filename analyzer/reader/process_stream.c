@@ -104,6 +104,7 @@ static int make_room(struct stream *s, struct decoded *d, size_t slots)
 		return e;
 	d->slots = malloc(slots * sizeof(*d->slots));
 	d->rings = malloc(slots * sizeof(*d->rings));
+	vec_large(d->slots, slots * sizeof(*d->slots));
 	d->room = slots; /* as far as the bound is concerned */
 	*reader_decoded(s->image->reader) += d->room * SLOT_BYTES;
 	if (d->slots && d->rings)

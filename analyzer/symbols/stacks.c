@@ -67,7 +67,7 @@ static struct process_map *map_of(struct stacks *s, const struct process *p)
 		return NULL;
 	struct process_map *map = &s->maps[p->id];
 	if (!map->ids && p->node_end > p->node_base)
-		map->ids = calloc(p->node_end - p->node_base, sizeof(*map->ids));
+		map->ids = vec_calloc(p->node_end - p->node_base, sizeof(*map->ids));
 	if (!map->modules && p->module_count)
 		map->modules = calloc(p->module_count, sizeof(*map->modules));
 	return map;

@@ -72,7 +72,7 @@ struct memo {
 	size_t node_room, place_room;
 };
 
-#define PYTHON_SEEN 4096 /* size of a cache: Python instructions and their places, as most are in many nodes */
+#define PYTHON_SEEN 32768 /* size of a cache: Python instructions and their places, as most are in many nodes */
 
 struct stacks {
 	struct symbols *symbols;

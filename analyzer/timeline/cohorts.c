@@ -140,18 +140,22 @@ void cohorts_free(struct cohorts *c)
 	free(c);
 }
 
-static struct ledger *ledger_of(struct cohorts *c, uint32_t process)
+static struct ledger *known_ledger(const struct cohorts *c, uint32_t process)
+{
+	return process < c->count ? c->list[process] : NULL;
+}
+
+static struct ledger *new_ledger(struct cohorts *c, uint32_t process)
 {
 	if (process >= c->count && vec_extend(c->list, c->count, c->room, process + 1ul))
 		return NULL;
-	if (!c->list[process])
-		c->list[process] = calloc(1, sizeof(*c->list[process]));
-	return c->list[process];
+	return c->list[process] = calloc(1, sizeof(*c->list[process]));
 }
 
-static const struct ledger *known_ledger(const struct cohorts *c, uint32_t process)
+static struct ledger *ledger_of(struct cohorts *c, uint32_t process)
 {
-	return process < c->count ? c->list[process] : NULL;
+	struct ledger *known = known_ledger(c, process);
+	return known ? known : new_ledger(c, process);
 }
 
 static struct clock *clock_of(struct ledger *l, uint32_t device)
@@ -357,6 +361,8 @@ static void take(struct history *h, uint8_t made, uint8_t now, uint64_t bytes, u
 			blocks = 0;
 		}
 		f(arg, now, part);
+		if (!bytes && !blocks)
+			return;
 	}
 	for (uint32_t i = place_in(&h->alive, made, COHORTS_ALIVE) + 1; (bytes || blocks) && i-- > 0;)
 		if (i < h->alive.count && h->alive.list[i].made <= made)
@@ -496,9 +502,10 @@ static void advance(struct ledger *l, struct clock *k, const struct model_change
 	const uint64_t bytes = new_bytes(l, change);
 	k->bytes += bytes;
 	k->blocks++;
-	while (place_of(k, (double)k->bytes, (double)k->blocks) >= 1)
+	double place = place_of(k, (double)k->bytes, (double)k->blocks);
+	for (; place >= 1; place = place_of(k, (double)k->bytes, (double)k->blocks))
 		halve(l, k);
-	const double place = COHORTS * place_of(k, (double)k->bytes, (double)k->blocks);
+	place *= COHORTS;
 	const unsigned now = place < COHORTS ? (unsigned)place : COHORTS - 1;
 	const bool begins = step_ns != k->step_ns || place >= k->now + 2;
 	k->step_ns = step_ns;
@@ -616,9 +623,11 @@ static void change_site(struct ledger *l, struct track *t, const struct model_ch
 	struct clock *k = &l->clocks[t->clock];
 	const uint8_t made = stretch_of(k, c->bytes > 0 ? c->ns : c->made_ns), now = (uint8_t)k->now;
 	const uint64_t bytes = (uint64_t)(c->bytes > 0 ? c->bytes : -c->bytes);
-	struct history none = { 0 };
+	struct history none;
 	struct site *s = c->site == UINT32_MAX ? NULL : site_of(l, c->site, (uint32_t)(t - l->tracks));
 	struct history *h = s ? &s->history : &none;
+	if (!s)
+		none = (struct history){ 0 };
 	if (c->bytes > 0 && c->moves) {
 		end_move(l, t, h, c, made, now);
 	} else if (c->bytes > 0) {

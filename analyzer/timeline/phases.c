@@ -131,19 +131,14 @@ static uint32_t main_thread(const struct process *p)
 	return 0;
 }
 
-static struct run *run_of(struct phases *s, const struct process *p)
+static struct run *new_run(struct phases *s, const struct process *p)
 {
 	if (p->id >= s->count) {
 		if (vec_reserve(s->runs, s->room, p->id + 1ul))
 			return NULL;
 		s->count = p->id + 1ul;
 	}
-	struct run *r = s->runs[p->id];
-	if (r) {
-		r->process = p; /* the second pass has a reader of its own */
-		return r;
-	}
-	r = calloc(1, sizeof(*r));
+	struct run *r = calloc(1, sizeof(*r));
 	if (!r || vec_reserve(r->lines, r->line_room, 2)) {
 		free(r);
 		return NULL;
@@ -154,6 +149,15 @@ static struct run *run_of(struct phases *s, const struct process *p)
 	r->lines[IMPORTS] = (struct line){ .imports = true };
 	r->lines[0].first = IMPORTS;
 	return s->runs[p->id] = r;
+}
+
+static inline struct run *run_of(struct phases *s, const struct process *p)
+{
+	struct run *r = p->id < s->count ? s->runs[p->id] : NULL;
+	if (!r)
+		return new_run(s, p);
+	r->process = p; /* the second pass has a reader of its own */
+	return r;
 }
 
 /* ---- lines --------------------------------------------------------------------------------------------- */
@@ -261,8 +265,8 @@ static void count_entries(struct run *r, uint32_t line, uint64_t ns)
 
 void phases_first_change(struct phases *s, const struct model_change *c)
 {
-	struct run *r = c->process->id < s->count ? s->runs[c->process->id] : NULL;
-	if (!r && !(r = run_of(s, c->process)))
+	struct run *r = run_of(s, c->process);
+	if (!r)
 		return;
 	uint32_t line = line_of_change(r, c);
 	if (line == NO_LINE)
@@ -396,16 +400,21 @@ static void settle(struct run *r)
 	}
 }
 
-/* NULL = no memory. */
-static struct live_track *live_track_of(struct run *r, uint32_t kind, uint32_t device)
+static struct live_track *new_live_track(struct run *r, uint32_t kind, uint32_t device)
 {
-	for (size_t i = 0; i < r->track_count; i++)
-		if (r->tracks[i].kind == kind && r->tracks[i].device == device)
-			return &r->tracks[i];
 	if (vec_reserve(r->tracks, r->track_room, r->track_count + 1))
 		return NULL;
 	r->tracks[r->track_count] = (struct live_track){ .kind = kind, .device = device };
 	return &r->tracks[r->track_count++];
+}
+
+/* NULL = no memory. */
+static inline struct live_track *live_track_of(struct run *r, uint32_t kind, uint32_t device)
+{
+	for (size_t i = 0; i < r->track_count; i++)
+		if (r->tracks[i].kind == kind && r->tracks[i].device == device)
+			return &r->tracks[i];
+	return new_live_track(r, kind, device);
 }
 
 static void rise(struct run *r, struct live_track *t, uint64_t bytes, uint64_t ns)
@@ -534,8 +543,6 @@ static void enter_line(struct run *r, uint32_t line, uint64_t ns)
 
 static void settle_lines(struct run *r)
 {
-	if (r->settled)
-		return;
 	r->settled = true;
 	if (r->now && r->process->end_ns > r->now_ns)
 		r->lines[r->now].ns += r->process->end_ns - r->now_ns;
@@ -548,7 +555,8 @@ void phases_change(struct phases *s, const struct model_change *c)
 	struct run *r = run_of(s, c->process);
 	if (!r)
 		return;
-	settle_lines(r);
+	if (!r->settled)
+		settle_lines(r);
 	uint32_t line = line_of_change(r, c);
 	line = line == NO_LINE ? 0 : cut_of(r, line);
 	if (line && line != r->now) {
@@ -601,7 +609,8 @@ void phases_event(struct phases *s, const struct process *p, const struct mt_eve
 	memcpy(&ext, slot + 1, sizeof(ext));
 	if (!r)
 		return;
-	settle_lines(r);
+	if (!r->settled)
+		settle_lines(r);
 	uint64_t ns = process_ns(p, slot->ticks);
 	if (ext.class == MT_MARK_BEGIN) {
 		enum phase_source source = ext.source == MT_MARK_NVTX   ? PHASE_NVTX

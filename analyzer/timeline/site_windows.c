@@ -530,7 +530,7 @@ static void on_change(void *arg, const struct model_change *c)
 
 void site_windows_watch(struct site_windows *w, struct timeline *timeline)
 {
-	timeline_watch(timeline, on_event, on_change, w);
+	timeline_watch(timeline, true, on_event, on_change, w);
 }
 
 /* ---- behind the pass ----------------------------------------------------------------------------------------- */

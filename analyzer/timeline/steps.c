@@ -108,11 +108,8 @@ static struct book *book_of(struct steps *s, const struct process *p)
 
 /* ---- tracks -------------------------------------------------------------------------------------------- */
 
-static struct step_track *track_of(struct book *b, uint32_t kind, uint32_t device)
+static struct step_track *new_track(struct book *b, uint32_t kind, uint32_t device)
 {
-	for (size_t i = 0; i < b->list.track_count; i++)
-		if (b->tracks[i].kind == kind && b->tracks[i].device == device)
-			return &b->tracks[i];
 	if (vec_reserve(b->tracks, b->track_room, b->list.track_count + 1))
 		return NULL;
 	b->list.tracks = b->tracks;
@@ -121,6 +118,14 @@ static struct step_track *track_of(struct book *b, uint32_t kind, uint32_t devic
 	if (kind == MODEL_POOL && b->list.source != LOOP_NONE)
 		t->shapes = step_shapes_new();
 	return t;
+}
+
+static inline struct step_track *track_of(struct book *b, uint32_t kind, uint32_t device)
+{
+	for (size_t i = 0; i < b->list.track_count; i++)
+		if (b->tracks[i].kind == kind && b->tracks[i].device == device)
+			return &b->tracks[i];
+	return new_track(b, kind, device);
 }
 
 static void level_track(struct book *b, const struct model_level_change *l)
@@ -386,12 +391,9 @@ static void by_roles(struct book *b, const struct model_change *c)
 }
 
 /* Windows of time, as many as have passed. */
-static void by_time(struct book *b, uint64_t ns)
+static void pass_windows(struct book *b, uint64_t window, uint64_t ns)
 {
-	uint64_t since = ns > b->list.process->start_ns ? ns - b->list.process->start_ns : 0;
-	uint64_t window = since >> WINDOW_SHIFT, start = b->list.process->start_ns;
-	if (b->started && window <= b->index)
-		return;
+	const uint64_t start = b->list.process->start_ns;
 	if (!b->started) { /* before the first event there are windows, too, in which nothing happened */
 		b->now = (struct step){ .begin_ns = window ? start : ns, .count = 1 };
 		b->started = true;
@@ -410,6 +412,13 @@ static void by_time(struct book *b, uint64_t ns)
 	}
 	b->index = window;
 	b->open = b->recording = true;
+}
+
+static inline void by_time(struct book *b, uint64_t ns)
+{
+	const uint64_t window = less(ns, b->list.process->start_ns) >> WINDOW_SHIFT;
+	if (!b->started || window > b->index)
+		pass_windows(b, window, ns);
 }
 
 void steps_change(struct steps *s, const struct model_change *c)

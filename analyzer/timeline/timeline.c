@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What the timeline's own parts hear of events: marks, and what a device's pool was refused. */
+#define HEARD (1ull << MT_MARK | 1ull << MT_DEVICE_FAIL)
+
 struct timeline {
 	struct loop_finder *finder;
 	struct phases *phases;
@@ -30,6 +33,7 @@ struct timeline {
 		void *arg;
 	} watchers[TIMELINE_WATCHERS];
 	unsigned watcher_count;
+	bool every; /* one of them hears of all events */
 };
 
 struct timeline *timeline_new(void)
@@ -91,19 +95,21 @@ void timeline_attach(struct timeline *timeline, struct model_query *q)
 	timeline->on_event = q->on_event;
 	timeline->on_change = q->on_change;
 	timeline->arg = q->arg;
+	q->event_kinds = q->on_event && !q->event_kinds ? 0 : q->event_kinds | HEARD;
 	q->on_event = first_event;
 	q->on_change = first_change;
 	q->on_level = first_level;
 	q->arg = timeline;
 }
 
-void timeline_watch(struct timeline *timeline,
+void timeline_watch(struct timeline *timeline, bool every,
 		    void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
 				     uint32_t thread),
 		    void (*on_change)(void *arg, const struct model_change *c), void *arg)
 {
 	if (timeline->watcher_count < TIMELINE_WATCHERS)
 		timeline->watchers[timeline->watcher_count++] = (struct watcher){ on_event, on_change, arg };
+	timeline->every |= every;
 }
 
 static void second_event(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
@@ -138,6 +144,7 @@ static void attach_second(struct timeline *timeline, struct model_query *q, bool
 {
 	loop_finder_settle(timeline->finder);
 	cohorts_begin(timeline->cohorts, goes_on);
+	q->event_kinds = timeline->every ? 0 : HEARD;
 	q->on_event = second_event;
 	q->on_change = second_change;
 	q->on_level = second_level;

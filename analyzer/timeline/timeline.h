@@ -28,8 +28,9 @@ void timeline_attach(struct timeline *timeline, struct model_query *q);
 
 enum { TIMELINE_WATCHERS = 2 };
 
-/* Adds callbacks to the second pass, like those of a model's query: TIMELINE_WATCHERS at most. */
-void timeline_watch(struct timeline *timeline,
+/* Adds callbacks to the second pass, like those of a model's query: TIMELINE_WATCHERS at most. on_event hears of marks,
+ * or of `every` event. */
+void timeline_watch(struct timeline *timeline, bool every,
 		    void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
 				     uint32_t thread),
 		    void (*on_change)(void *arg, const struct model_change *c), void *arg);

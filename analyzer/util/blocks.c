@@ -76,7 +76,7 @@ int inherited_blocks_init(struct inherited_blocks *l, const struct blocks *own,
 	if (!own->count && !inherited->count)
 		return 0;
 	l->room = (own->count + inherited->count) * 5 / 4 + 1;
-	l->entries = calloc(l->room, sizeof(*l->entries));
+	l->entries = vec_calloc(l->room, sizeof(*l->entries));
 	if (!l->entries)
 		return error_memory();
 	for (size_t i = 0; own->entries && i <= own->mask; i++)

@@ -207,18 +207,26 @@ static void rise_with_track(const struct findings *f, struct owner_finding *one,
 		owner_growth_rise_with(&one->growth, &t->rise, part_of_track(f, one) / part_of_group);
 }
 
+static uint64_t bytes_of(const struct findings *f, const struct owner_finding *one)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < f->site_count; i++)
+		bytes +=
+			f->sites[i].kind == one->kind && f->sites[i].device == one->device ? f->sites[i].live_bytes : 0;
+	return bytes;
+}
+
 static int look_at_groups(struct findings *f)
 {
 	struct group_sums *sums = find_groups(f);
 	const int e = sums ? 0 : error_memory();
-	double all = 0;
 	for (size_t i = 0; e == 0 && i < f->count; i++) {
 		struct owner_finding *one = &f->list[i];
 		const struct group_sums *of = &sums[one->growth.group];
-		if (!i || one->kind != one[-1].kind || one->device != one[-1].device)
-			all = (double)findings_bytes(f, one->kind, one->device);
+		one->all = i && one->kind == one[-1].kind && one->device == one[-1].device ? one[-1].all
+											   : bytes_of(f, one);
 		one->is_part = fmax(fmax(of->bytes, one->growth.growth.bytes), one->growth.growth.unproven) >=
-			       LEAST_PART * all;
+			       LEAST_PART * (double)one->all;
 		rise_with_track(f, one, of->part);
 	}
 	free(sums);
@@ -269,14 +277,6 @@ void findings_fini(struct findings *f)
 	free(f->list);
 	free(f->tracks);
 	*f = (struct findings){ 0 };
-}
-
-uint64_t findings_bytes(const struct findings *f, enum model_kind kind, uint32_t device)
-{
-	uint64_t bytes = 0;
-	for (size_t i = 0; i < f->site_count; i++)
-		bytes += f->sites[i].kind == kind && f->sites[i].device == device ? f->sites[i].live_bytes : 0;
-	return bytes;
 }
 
 const struct track_finding *findings_track(const struct findings *f, const struct growth_place *place)

@@ -14,6 +14,7 @@ struct owner_finding {
 	const struct owner *owner; /* its bytes are those at the track's end */
 	enum model_kind kind;
 	uint32_t device; /* MODEL_NO_DEVICE of the host */
+	uint64_t all;    /* bytes of its kind on the device at the tracks' ends */
 	struct owner_growth growth;
 	/* no small part of what there is of its kind on the device, with all that grows at its pace: else it is in no
 	 * verdict */
@@ -47,9 +48,6 @@ struct findings {
 int findings_make(struct findings *f, struct timeline *timeline, const struct selection *sel, enum by by,
 		  owners_fold *fold);
 void findings_fini(struct findings *f);
-
-/* Bytes of all owners of a kind on a device, at the track's end. */
-uint64_t findings_bytes(const struct findings *f, enum model_kind kind, uint32_t device);
 
 /* NULL: it has less than COHORTS_LEAST. */
 const struct track_finding *findings_track(const struct findings *f, const struct growth_place *place);

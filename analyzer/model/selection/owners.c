@@ -4,6 +4,7 @@
 #include "analyzer/symbols/python_arenas.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
+#include "analyzer/util/radix_sort.h"
 
 #include <math.h>
 #include <regex.h>
@@ -350,13 +351,7 @@ static int add_list(struct builder *b, const struct model *m)
 
 /* ---- members ------------------------------------------------------------------------------------------- */
 
-static int by_stack(const void *a, const void *b)
-{
-	const struct part *x = a, *y = b;
-	if (x->stack != y->stack)
-		return x->stack < y->stack ? -1 : 1;
-	return (x->site->process > y->site->process) - (x->site->process < y->site->process);
-}
+RADIX_SORT(sort_by_stack, struct part, s->stack)
 
 static int larger_stack(const void *a, const void *b)
 {
@@ -562,10 +557,12 @@ static int add_absent(struct builder *b, const struct model_process *mp)
 	return e;
 }
 
-/* Each owner's parts side by side, in the order in which they were added; to[owner] is where they end. */
+/* Each owner's parts side by side, by stack, and those of one stack in the order in which they were added, that is by
+ * process; to[owner] is where they end. */
 static int gather_parts(struct builder *b, size_t *to)
 {
-	struct part *parts = malloc((b->count + 1) * sizeof(*parts));
+	int e = b->count ? sort_by_stack(&b->parts, b->count) : 0;
+	struct part *parts = e ? NULL : malloc((b->count + 1) * sizeof(*parts));
 	if (!parts)
 		return error_memory();
 	for (size_t i = 0; i < b->count; i++)
@@ -579,24 +576,12 @@ static int gather_parts(struct builder *b, size_t *to)
 	return 0;
 }
 
-/* Stacks are numbered as sites come, so that they mostly are in order already. */
-static void sort_parts(struct part *parts, size_t n)
-{
-	for (size_t i = 1; i < n; i++)
-		if (by_stack(&parts[i - 1], &parts[i]) > 0) {
-			qsort(parts, n, sizeof(*parts), by_stack);
-			return;
-		}
-}
-
 static int finish_parts(struct builder *b)
 {
 	size_t *to = calloc(b->sites->count + 2, sizeof(*to));
 	int e = to ? gather_parts(b, to) : error_memory();
-	for (size_t o = 0, from = 0; e == 0 && o < b->sites->count; from = to[o++]) {
-		sort_parts(b->parts + from, to[o] - from);
+	for (size_t o = 0, from = 0; e == 0 && o < b->sites->count; from = to[o++])
 		e = finish_owner(b, &b->sites->owners[o], b->parts + from, to[o] - from);
-	}
 	free(to);
 	return e;
 }

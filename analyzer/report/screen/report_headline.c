@@ -134,7 +134,7 @@ static const struct owner_finding *largest_line(const struct report *r, size_t *
 	*others = 0;
 	for (size_t i = 0; i < f->count; i++) {
 		const struct owner_finding *one = &f->list[i];
-		if (one->owner->folded || !is_worth(r, &one->growth, findings_bytes(f, one->kind, one->device)) ||
+		if (one->owner->folded || !is_worth(r, &one->growth, one->all) ||
 		    findings_find(f, one->kind, one->owner) != one)
 			continue;
 		*others += most != NULL;

@@ -6,6 +6,7 @@
  */
 #include "analyzer/symbols/module/symbol_table.h"
 
+#include "analyzer/util/radix_sort.h"
 #include "analyzer/util/search.h"
 
 #include <gelf.h>
@@ -56,13 +57,8 @@ static void add_symbol(struct symbol_table *t, int number)
 	t->list[t->count++] = (struct symbol){ .start = address, .size = size, .number = number };
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct symbol *x = a, *y = b;
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return (x->number > y->number) - (x->number < y->number);
-}
+/* In the order of their numbers before, and so those at one address after it. */
+RADIX_SORT(sort_by_start, struct symbol, s->start)
 
 static void bound_unsized(struct symbol *symbols, size_t count)
 {
@@ -100,9 +96,8 @@ static void read_symbols(struct symbol_table *t)
 		add_symbol(t, i);
 	if (!t->count)
 		return;
-	qsort(t->list, t->count, sizeof(*t->list), by_address);
 	t->kept = calloc(t->count, sizeof(*t->kept));
-	if (!t->kept)
+	if (!t->kept || sort_by_start(&t->list, t->count))
 		t->count = 0;
 	if (has_full_table(t->module))
 		bound_unsized(t->list, t->count);
