@@ -204,13 +204,16 @@ static uint32_t node_of(struct pprof *p, const struct pprof_stack *s)
 		ok = (all[count++] = location_of(p, s->frames + i, n)) != 0;
 	}
 	const struct frame memory = { .name = s->memory };
-	uint32_t kind = ok ? make_location(p, (const struct frame *[]){ &memory }, 1) : 0;
-	node = kind ? record_set_number(&p->nodes, &(struct node){ 0, kind }) : 0;
-	while (count && node)
-		node = record_set_number(&p->nodes, &(struct node){ node, all[--count] });
+	if (ok && s->memory) {
+		uint32_t kind = make_location(p, (const struct frame *[]){ &memory }, 1);
+		node = kind ? record_set_number(&p->nodes, &(struct node){ 0, kind }) : 0;
+		ok = node != 0;
+	}
+	while (count && ok)
+		ok = (node = record_set_number(&p->nodes, &(struct node){ node, all[--count] })) != 0;
 	if (all != inner)
 		free(all);
-	return node;
+	return ok ? node : 0;
 }
 
 /* ---- samples --------------------------------------------------------------------------------------------- */
@@ -218,6 +221,8 @@ static uint32_t node_of(struct pprof *p, const struct pprof_stack *s)
 static uint32_t labels_of(struct pprof *p, const struct pprof_stack *s)
 {
 	char rank[32];
+	if (!s->kind)
+		return record_set_number(&p->labels, &(struct labels){ 0 });
 	struct labels l = { .kind = string_of(p, s->kind),
 			    .device = string_of(p, s->device),
 			    .process = string_of(p, s->process->name),
@@ -349,11 +354,13 @@ static int write_sample(struct writing *w, const struct profile_sample *s)
 	for (unsigned i = first; i <= last; i++)
 		values[i] = (uint64_t)s->values[i];
 	protobuf_packed(&w->inner, SAMPLE_VALUE, values + first, last - first + 1);
-	write_label(w, "kind", l->kind, 0);
-	write_label(w, "device", l->device, 0);
-	write_label(w, "process", l->process, 0);
-	write_label(w, "pid", 0, l->pid);
-	write_label(w, "category", l->category, 0);
+	if (l->kind) {
+		write_label(w, "kind", l->kind, 0);
+		write_label(w, "device", l->device, 0);
+		write_label(w, "process", l->process, 0);
+		write_label(w, "pid", 0, l->pid);
+		write_label(w, "category", l->category, 0);
+	}
 	if (l->rank) /* a text, for as a number pprof takes 0 for none */
 		write_label(w, "rank", l->rank, 0);
 	add(w, PROFILE_SAMPLE);

@@ -1,6 +1,6 @@
 /*
- * A profile as profile.proto has it (github.com/google/pprof, proto/profile.proto), compressed by gzip: what Go's pprof,
- * speedscope, Pyroscope, Parca and Perfetto read.
+ * A profile as profile.proto has it (github.com/google/pprof, proto/profile.proto), compressed by gzip: what Go's
+ * pprof, speedscope, Pyroscope, Parca and Perfetto read.
  *
  *   struct pprof *p = pprof_new(stacks);
  *   int e = pprof_add(p, &(struct pprof_stack){ ... });                as often as there are stacks
@@ -16,8 +16,8 @@ enum pprof_value { ALLOCATED_BLOCKS, ALLOCATED_BYTES, LIVE_BLOCKS, LIVE_BYTES, P
 
 /* Frames are borrowed until pprof_free(). */
 struct pprof_stack {
-	const char *memory;                   /* "heap", "cuda:0 pool": the outermost frame */
-	const char *kind, *device, *category; /* labels */
+	const char *memory;                   /* "heap", "cuda:0 pool": the outermost frame; NULL = none */
+	const char *kind, *device, *category; /* labels; `kind` NULL = there are none */
 	const struct process *process;
 	const struct frame *const *frames; /* innermost first */
 	size_t count;
