@@ -1,6 +1,6 @@
 /*
- * heaptrack's files (heaptrack.NAME.PID.zst or .gz), as its interpreter writes them, versions 1 to 3: a line of text for
- * each thing, all numbers in hexadecimal.
+ * heaptrack's files (heaptrack.NAME.PID.zst or .gz), as its interpreter writes them, versions 1 to 3: a line of text
+ * for each thing, all numbers in hexadecimal.
  *
  *   v HEAPTRACK FILE                         versions
  *   X COMMAND                                what was run
