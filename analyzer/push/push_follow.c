@@ -222,15 +222,17 @@ static bool gets_full(struct follow *f)
  * began only now is told from its start. */
 static void begin(struct follow *f)
 {
+	uint64_t told_ns = 0;
 	for (unsigned id = 0; id < reader_processes(f->reader) && id < f->ledger_room; id++) {
 		const struct process *p = reader_process(f->reader, id);
 		struct ledger *l = &f->ledgers[id];
 		const uint64_t age = reader_duration_ns(f->reader) - p->start_ns;
 		l->told = l->told || p->state != PROCESS_RUNNING;
+		told_ns = !l->told && age <= f->push->every_ns && age > told_ns ? age : told_ns;
 		for (size_t i = 0; i < l->count && age > f->push->every_ns; i++)
 			l->sites[i].made_bytes = l->sites[i].made_blocks = 0;
 	}
-	f->since_ns = clock_mono_ns();
+	f->since_ns = clock_mono_ns() - told_ns;
 	f->begun = true;
 }
 
