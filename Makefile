@@ -277,8 +277,8 @@ bench: setup-bench
 LIBDIR    ?= lib
 INSTALLED = bin/memtrace:$(B)/memtrace $(LIBDIR)/libmemtrace.so:$(B)/libmemtrace.so $(LIBDIR)/$(POOL_SHIM):$(B)/libmemtrace.so \
             include/memtrace.h:memtrace.h share/memtrace/memtrace.py:scripts/memtrace.py
-# The part of the Python package that memtrace fleet becomes.
-INSTALLED += $(foreach file,$(wildcard $(addprefix python/libmemtrace/,__init__.py marks.py trace.py py.typed fleet/*.*)), \
+# The parts of the Python package that memtrace fleet becomes, and memtrace push starts.
+INSTALLED += $(foreach file,$(wildcard $(addprefix python/libmemtrace/,__init__.py marks.py trace.py push.py py.typed fleet/*.*)), \
              share/memtrace/$(file):$(file))
 # Man pages and completions, which the program writes itself. RUN_BUILT runs a program of another machine.
 COMMANDS  = $(shell sed -n '/""/!s/^COMMAND.\([a-z]*\),.*/\1/p' analyzer/commands/commands.def)

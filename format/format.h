@@ -322,7 +322,7 @@ struct mt_rec_name {
 	uint32_t reserved;
 };
 
-enum mt_import_has { MT_IMPORT_HEAP = 1, MT_IMPORT_MAPPINGS = 2, MT_IMPORT_DEVICES = 4 };
+enum mt_import_has { MT_IMPORT_HEAP = 1, MT_IMPORT_MAPPINGS = 2, MT_IMPORT_DEVICES = 4, MT_IMPORT_PINNED = 8 };
 
 struct mt_rec_import {
 	uint32_t has; /* enum mt_import_has, or'ed: kinds of memory that the file speaks of; the rest is unknown */

@@ -1,17 +1,10 @@
-/* memtrace fleet: its options and its help. The work is done by the Python package libmemtrace.fleet, which this
- * becomes: beside the program in a source tree, in share/memtrace where it was installed, in the interpreter's own
- * packages where it came as a wheel. */
+/* memtrace fleet: its options and its help. The work is done by the Python package libmemtrace.fleet. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/launch_options.h"
+#include "analyzer/commands/python_part.h"
 #include "analyzer/util/error.h"
-#include "analyzer/util/output.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct fleet_options {
 	struct options common;
@@ -54,83 +47,6 @@ const struct option_spec cmd_fleet_spec = {
 	"Read: docs/fleet.md",
 };
 
-/* The folder in which the package libmemtrace lies, as seen from the program; "" = it is not beside it. */
-static void find_package(char *path, size_t size)
-{
-	static const char *const places[] = { "../python", "../../python", "../share/memtrace/python" };
-	char self[PATH_MAX], candidate[PATH_MAX + 64], real[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	*path = '\0';
-	if (n <= 0)
-		return;
-	self[n] = '\0';
-	*(strrchr(self, '/') + 1) = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		snprintf(candidate, sizeof(candidate), "%s%s/libmemtrace/fleet/__main__.py", self, places[i]);
-		if (access(candidate, R_OK) != 0)
-			continue;
-		snprintf(candidate, sizeof(candidate), "%s%s", self, places[i]);
-		if (realpath(candidate, real))
-			snprintf(path, size, "%s", real);
-		return;
-	}
-}
-
-/* That of the wheel is beside the program; else the one that the shell would take, so that of an active environment. */
-static void find_python(char *path, size_t size, bool beside)
-{
-	ssize_t n = readlink("/proc/self/exe", path, size - 16);
-	if (beside && n > 0) {
-		path[n] = '\0';
-		strcpy(strrchr(path, '/') + 1, "python3");
-		if (access(path, X_OK) == 0)
-			return;
-	}
-	snprintf(path, size, "python3");
-}
-
-/* The interpreter is not to be recorded, where the shell's programs are. */
-static void set_environment(const char *package)
-{
-	char self[PATH_MAX], others[4096], *paths;
-	const char *before = getenv("PYTHONPATH");
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n > 0) {
-		self[n] = '\0';
-		setenv("MEMTRACE_FLEET_PROGRAM", self, 1);
-	}
-	record_other_preloads(others, sizeof(others));
-	if (*others)
-		setenv("LD_PRELOAD", others, 1);
-	else
-		unsetenv("LD_PRELOAD");
-	unsetenv("MEMTRACE_REDUCE");
-	paths = *package ? output_format("%s%s%s", package, before && *before ? ":" : "", before ? before : "") : NULL;
-	if (paths)
-		setenv("PYTHONPATH", paths, 1);
-	free(paths);
-}
-
-/* argv as it was typed; parsing moves words. */
-static int become(int argc, char **argv)
-{
-	char package[PATH_MAX], python[PATH_MAX];
-	char **words = calloc((size_t)argc + 4, sizeof(*words));
-	if (!words)
-		return error_memory();
-	find_package(package, sizeof(package));
-	find_python(python, sizeof(python), !*package);
-	set_environment(package);
-	words[0] = python;
-	words[1] = "-m";
-	words[2] = "libmemtrace.fleet";
-	memcpy(words + 3, argv + 1, ((size_t)argc - 1) * sizeof(*words));
-	execvp(python, words);
-	free(words);
-	return error_set(MT_ERUN, python, ERROR_NO_OFFSET, "%s; memtrace fleet needs Python 3.8 or later",
-			 strerror(errno));
-}
-
 int cmd_fleet(int argc, char **argv)
 {
 	struct fleet_options o = { 0 };
@@ -143,7 +59,7 @@ int cmd_fleet(int argc, char **argv)
 		e = error_set(MT_EUSAGE, "fleet", ERROR_NO_OFFSET, "which traces?");
 	options_free(&o.common);
 	if (e == 0)
-		e = become(argc, typed);
+		e = python_part_become("fleet", argc, typed);
 	free(typed);
 	return e > 0 ? 0 : e;
 }

@@ -23,20 +23,22 @@ const struct option_spec cmd_import_spec = {
 	"memtrace import [-o DIR] FILE",
 	"Makes a trace of what another program has recorded, for report, peak, leaks,\n"
 	"frag, html, diff, whatif and all else. FILE is a memory snapshot of PyTorch's\n"
-	"(torch.cuda.memory._dump_snapshot), as it is or compressed by gzip or zstd.\n"
-	"It is read without running anything that is in it. Prints the path of the trace.",
+	"(torch.cuda.memory._dump_snapshot) or a recording of heaptrack's, as it is or\n"
+	"compressed by gzip or zstd. Nothing that is in it is run. Prints the path of the\n"
+	"trace.",
 	rows,
 	OPTIONS_TEXT,
 	"  memtrace import snapshot.pickle\n"
 	"  memtrace report snapshot.pickle.memtrace\n"
-	"  memtrace frag snapshot.pickle.memtrace\n",
+	"  memtrace frag snapshot.pickle.memtrace\n"
+	"  memtrace import heaptrack.app.4711.zst\n",
 	"Read: docs/import.md",
 };
 
 static int import(const char *path, const char *dir)
 {
 	struct imported done = { 0 };
-	int e = import_torch(path, dir, &done);
+	int e = import_file(path, dir, &done);
 	if (e < 0)
 		return e;
 	print("%s\n", dir);

@@ -25,6 +25,8 @@ static const char *values_of(const struct option_row *row, char out[VALUES])
 		snprintf(out, VALUES, "0 1");
 	if (!strcmp(row->name, "stacks"))
 		snprintf(out, VALUES, "all sample none");
+	if (!strcmp(row->name, "to") && row->type == OPTION_STRING)
+		snprintf(out, VALUES, "pyroscope parca");
 	if (!strcmp(row->name, "record"))
 		snprintf(out, VALUES, "all young auto");
 	if (!strcmp(row->name, "format") && strstr(row->help, "for CI")) {

@@ -12,7 +12,11 @@ struct imported {
 	char remark[256]; /* what is to be known of it; "" = nothing */
 };
 
-/* Each makes the directory `dir` from the file `path`. 0 or an error, and then there is no directory. */
+/* Makes the directory `dir` from the file `path`, whosever it is. 0 or an error, and then there is no directory. */
+int import_file(const char *path, const char *dir, struct imported *out);
+
+/* The same of one kind. */
 int import_torch(const char *path, const char *dir, struct imported *out);
+int import_heaptrack(const char *path, const char *dir, struct imported *out);
 
 #endif

@@ -239,7 +239,7 @@ static uint64_t native_place(struct import_trace *t, const char *library, const 
 	const struct frame frame = { .function = function, .file = file, .line = line };
 	if (!m)
 		fail(t, error_memory());
-	else if (function)
+	else /* also without a name: at this address of the library itself there is something else */
 		fail(t, symbols_add_known(t->symbols, m, address, &frame, 1));
 	return start + address + 1; /* a return address */
 }

@@ -32,6 +32,7 @@ static bool is_of_image(const char *name)
 static bool is_of_trace(const char *name)
 {
 	return !strcmp(name, "session") || !strncmp(name, "samples", 7) || !strncmp(name, "symbols", 7) ||
+	       !strcmp(name, "reduced.ndjson.gz") || !strcmp(name, "push.log") || !strncmp(name, "push-", 5) ||
 	       is_of_image(name);
 }
 

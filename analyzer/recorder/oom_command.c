@@ -7,6 +7,7 @@
  */
 #include "analyzer/recorder/oom_command.h"
 
+#include "analyzer/recorder/apart.h"
 #include "analyzer/recorder/rings/file_io.h"
 #include "analyzer/util/system/kernel_file.h"
 #include "analyzer/util/ticks.h"
@@ -40,51 +41,6 @@ struct oom_command {
 
 /* ---- the command ------------------------------------------------------------------------------------------------ */
 
-static const char *const left_out[] = { "LD_PRELOAD=", "MEMTRACE_SESSION=", "MEMTRACE_FILTERS=", "MEMTRACE_ON_OOM=",
-					"MEMTRACE_OOM_" };
-
-static bool stays(const char *setting)
-{
-	for (size_t i = 0; i < sizeof(left_out) / sizeof(*left_out); i++)
-		if (!strncmp(setting, left_out[i], strlen(left_out[i])))
-			return false;
-	return true;
-}
-
-/* Ours, without what would record the command, and four more; NULL without memory. */
-static char **environment(char *more[4])
-{
-	size_t n = 0, count = 0;
-	while (environ[n])
-		n++;
-	char **list = calloc(n + 5, sizeof(*list));
-	for (size_t i = 0; list && i < n; i++)
-		if (stays(environ[i]))
-			list[count++] = environ[i];
-	for (int i = 0; list && i < 4; i++)
-		list[count++] = more[i];
-	return list;
-}
-
-/* Between fork and exec: this process may have threads. */
-static void become(const char *command, char **env)
-{
-	struct sigaction by_default = { .sa_handler = SIG_DFL };
-	sigset_t none;
-	sigemptyset(&none);
-	setsid();
-	for (int sig = 1; sig < 32; sig++)
-		sigaction(sig, &by_default, NULL);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	int null = open("/dev/null", O_RDWR);
-	for (int fd = 0; null >= 0 && fd < 3; fd++)
-		dup2(null, fd);
-	for (int fd = null > 2 ? null : 3; fd < 1024; fd++)
-		close(fd);
-	execve("/bin/sh", (char *[]){ "sh", "-c", (char *)(uintptr_t)command, NULL }, env);
-	_exit(127);
-}
-
 static void run(struct oom_command *c, const char *dir, uint32_t pid, const char *rank, const char *what)
 {
 	char texts[4][PATH_MAX + 32], path[PATH_MAX];
@@ -94,10 +50,13 @@ static void run(struct oom_command *c, const char *dir, uint32_t pid, const char
 	snprintf(texts[1], sizeof(texts[1]), "MEMTRACE_OOM_PID=%" PRIu32, pid);
 	snprintf(texts[2], sizeof(texts[2]), "MEMTRACE_OOM_RANK=%s", rank);
 	snprintf(texts[3], sizeof(texts[3]), "MEMTRACE_OOM_WHAT=%s", what);
-	char **env = environment((char *[]){ texts[0], texts[1], texts[2], texts[3] });
+	char **env = apart_environment((const char *const[]){ texts[0], texts[1], texts[2], texts[3], NULL });
 	pid_t child = env ? fork() : -1;
-	if (child == 0)
-		become(c->command, env);
+	if (child == 0) {
+		apart_set_up("/dev/null");
+		execve("/bin/sh", (char *[]){ "sh", "-c", (char *)(uintptr_t)c->command, NULL }, env);
+		_exit(127);
+	}
 	c->child = child > 0 ? child : 0;
 	free(env);
 }

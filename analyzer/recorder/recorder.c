@@ -8,6 +8,7 @@
  */
 #include "analyzer/recorder/recorder.h"
 
+#include "analyzer/recorder/apart.h"
 #include "analyzer/recorder/exit_status.h"
 #include "analyzer/recorder/rings/file_io.h"
 #include "analyzer/recorder/fold/fold.h"
@@ -541,6 +542,7 @@ static int run(struct work *w)
 	w->oom = oom_command_new(&w->r);
 	set_present(w, true);
 	find_raw_files(w);
+	apart_push(w->r.dir);
 	work_off(w);
 	remove_ring_dir(w);
 	return 0;

@@ -70,6 +70,9 @@ static struct reduce_peak host_peak(const struct reduction *r, const struct redu
 
 static void put_memory(json_t *o, const struct reduction *r, const struct reduce_rank *k)
 {
+	static const uint32_t import_kinds[MODEL_HOST_KINDS] = {
+		[MODEL_HEAP] = MT_IMPORT_HEAP, [MODEL_MAP] = MT_IMPORT_MAPPINGS, [MODEL_PINNED] = MT_IMPORT_PINNED
+	};
 	char key[32];
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++) {
 		struct reduce_peak p = host_peak(r, k, kind);
@@ -79,7 +82,7 @@ static void put_memory(json_t *o, const struct reduction *r, const struct reduce
 			end += model_process(r->selection->model, k->items[i]->id)->kind[kind].live_bytes;
 			has |= k->items[i]->imported_has;
 		}
-		const bool said = has & (kind == MODEL_MAP ? MT_IMPORT_MAPPINGS : MT_IMPORT_HEAP);
+		const bool said = has & import_kinds[kind];
 		snprintf(key, sizeof(key), "%s_peak", kind_name(kind));
 		json_object_set_new(o, key, said ? json_bytes(p.high) : json_null());
 		snprintf(key, sizeof(key), "%s_peak_low", kind_name(kind));

@@ -61,15 +61,15 @@ struct symbols *stacks_symbols(struct stacks *s)
 
 /* ---- from a process's nodes ---------------------------------------------------------------------------- */
 
+/* Of a process that runs the call tree and the modules grow. */
 static struct process_map *map_of(struct stacks *s, const struct process *p)
 {
 	if (vec_reserve(s->maps, s->map_count, p->id + 1ul))
 		return NULL;
 	struct process_map *map = &s->maps[p->id];
-	if (!map->ids && p->node_end > p->node_base)
-		map->ids = vec_calloc(p->node_end - p->node_base, sizeof(*map->ids));
-	if (!map->modules && p->module_count)
-		map->modules = calloc(p->module_count, sizeof(*map->modules));
+	const uint32_t nodes = p->node_end > p->node_base ? p->node_end - p->node_base : 0;
+	if (vec_sparse(map->ids, map->id_room, nodes) || vec_reserve(map->modules, map->module_room, p->module_count))
+		return NULL;
 	return map;
 }
 
@@ -84,7 +84,7 @@ static const struct process *owner_of(const struct process *p, uint32_t node)
 static uint32_t *known_id(struct stacks *s, const struct process *p, uint32_t node)
 {
 	struct process_map *map = map_of(s, p);
-	if (!map || !map->ids || node < p->node_base || node >= p->node_end)
+	if (!map || node < p->node_base || node >= p->node_end)
 		return NULL;
 	return &map->ids[node - p->node_base];
 }
@@ -95,7 +95,7 @@ static struct symbol_module *module_of(struct stacks *s, const struct process *p
 		p = p->parent; /* what a parent had mapped at the fork */
 	struct process_map *map = map_of(s, p);
 	size_t i = (size_t)(m - p->modules);
-	if (!map || !map->modules || i >= p->module_count)
+	if (!map || i >= p->module_count)
 		return NULL;
 	if (!map->modules[i])
 		map->modules[i] = symbols_module(s->symbols, &(struct module_id){

@@ -61,7 +61,7 @@ struct process_map {
 	uint32_t *ids;                  /* by node - node_base: node in the merged tree */
 	struct symbol_module **modules; /* by index in struct process */
 	uint32_t *sites;                /* by site: stack */
-	size_t site_room;
+	size_t id_room, module_room, site_room;
 };
 
 /* The answers of stacks_ask(): `nodes` and `places` have indices in `said`. */

@@ -111,7 +111,7 @@ def case_commands_are_listed(*words):
     """All of them with a line each, and how to begin."""
     done = run(*words)
     mt.equal((done.status, done.err), (0, ""))
-    for command in ("run", "env", "start", "stop", "report", "html", "peak", "leaks", "holders", "frag", "whatif", "timeline", "live", "diff", "export", "import", "symbolize", "reduce", "fleet", "pack", "list", "prune", "check", "dump"):
+    for command in ("run", "env", "start", "stop", "report", "html", "peak", "leaks", "holders", "frag", "whatif", "timeline", "live", "push", "diff", "export", "import", "symbolize", "reduce", "fleet", "pack", "list", "prune", "check", "dump"):
         mt.check(re.search(r"^  (\w+\|)?%s(\|\w+)? +\w.{10}" % command, done.out, re.M), "%s is not listed: %s" % (command, done.out))
     mt.check("memtrace run -- PROGRAM" in done.out and "memtrace help COMMAND" in done.out, done.out)
     mt.check(len(done.out.splitlines()) <= 24, "more than a screen")

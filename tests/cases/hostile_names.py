@@ -48,6 +48,7 @@ COMMANDS = {
     "export": [["--format", "folded"], ["--format", "folded", "--at", "oom"], ["--format", "csv"], ["--format", "ndjson"], ["--format", "speedscope"]],
     "symbolize": [[]],
     "reduce": [["-o", "/dev/null"]],
+    "push": [["--to", "parca", "--wait", "0", "http://127.0.0.1:9"]],
     "pack": [["-o", "/dev/null"], ["--redact", "-o", "/dev/null"]],
     "list": [[], ["--json"], ["--verdict"]],
     "prune": [["--keep", "0", "--dry-run"]],

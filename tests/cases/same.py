@@ -9,7 +9,7 @@ import golden_traces
 import mt
 
 SAME = os.path.join(mt.TOP, "tests/same")
-NO_READERS = {"run", "env", "start", "stop", "record", "prune", "fleet", "import"}  # commands that print nothing of a trace
+NO_READERS = {"run", "env", "start", "stop", "record", "prune", "fleet", "import", "push"}  # commands that print nothing of a trace
 # A program that answers as fast as a shell does: its arguments, and what it writes.
 PLAIN = """case " $* " in *" written "*) echo page >written ;; esac
 echo "answer to $*"

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import fleet_synth
 import fleets
 import mt
+import slurm
 
 SEEDS = range(101, 121)  # on which no rule was tuned
 LEAST = 0.95
@@ -99,6 +100,69 @@ def case_ray_gives_the_same():
     for table_, rows in made["local"].items():
         mt.equal(made["ray"][table_], rows, "rows of " + table_)
         mt.equal(made["dask"][table_], rows, "rows of " + table_)
+
+
+def case_slurm_gives_the_same():
+    """Jobs of a Slurm on this machine reduce them."""
+    fleets.environment("submitit")
+    plan = fleets.plan(6, seed=23, healthy=True)
+    with slurm.Cluster(2) as cluster:
+        folder, made = os.path.join(mt.scratch("slurm"), "t"), {}
+        fleets.record(folder, plan)
+        for engine in ("local", "slurm"):
+            fleet = os.path.join(mt.scratch("fleet"), "f")
+            done = fleets.tool("fleet", "--engine", engine, "--again", "-o", fleet, folder, modules=("submitit",), env=cluster.env)
+            mt.check("6 reduced now by %s" % engine in done.err, done.err)
+            made[engine] = fleets.tables(fleet)
+    for table_, rows in made["local"].items():
+        mt.equal(made["slurm"][table_], rows, "rows of " + table_)
+
+
+# Four ranks that train together; rank 2 keeps an activation of each step.
+TRAINS = """
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+torch.set_num_threads(1)
+rank, kept = dist.get_rank(), []
+model = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+def remember(activation):
+    kept.append(activation.detach().clone())
+for step in range(150):
+    activation = model[1](model[0](torch.randn(64, 256)))
+    model[2](activation).sum().backward()
+    for p in model.parameters():
+        dist.all_reduce(p.grad)
+    optimizer.step()
+    optimizer.zero_grad()
+    if rank == 2 and %(leaks)s:
+        remember(activation)
+dist.destroy_process_group()
+"""
+
+
+@mt.variants(True, False)
+def case_ranks_of_torchrun(leaks):
+    """Processes as users start them: the rank that leaks is named, with the line; its healthy twin has no finding."""
+    if not mt.has_module("torch"):
+        mt.skip("no torch")
+    script = os.path.join(mt.scratch("script"), "train.py")
+    with open(script, "w") as file:
+        file.write(TRAINS % {"leaks": leaks})
+    folder = mt.scratch("ranks")
+    done = mt.shimmed([mt.python(), "-m", "torch.distributed.run", "--nproc-per-node", "4", "--master-port", "29617", script],
+                      env={"OMP_NUM_THREADS": "1"}, output=os.path.join(folder, "%r"), timeout=600)
+    mt.equal(done.status, 0, done.err)
+    for rank in "0123":
+        mt.Trace(os.path.join(folder, rank)).settle()
+    fleet = os.path.join(mt.scratch("fleet"), "f")
+    done = fleets.tool("fleet", "--engine", "local", "-o", fleet, folder, timeout=600)
+    mt.equal(done.status, 0, done.err)
+    report = fleets.report(fleet)
+    mt.equal((report["ranks"], report["world_size"], report["failed"]), (4, 4, []))
+    grows = [f for f in report["findings"] if f["kind"] == "growth_in_few"]
+    mt.equal(fleets.found(report), {"growth_in_few": [2]} if leaks else {})
+    mt.check(not leaks or "train.py:9 remember" in grows[0]["site"], "%s" % grows)
 
 
 if sys.argv[1:] == ["--table"]:

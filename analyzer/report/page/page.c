@@ -3,6 +3,7 @@
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/page/page_bundle.h"
 #include "analyzer/report/page/page_internal.h"
+#include "analyzer/util/base64.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"
@@ -164,20 +165,11 @@ static int pack_within(struct packing *p, const struct report *r, const struct p
 
 static void print_base64(FILE *f, const unsigned char *from, size_t count)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	char out[LINE / 3 * 4];
-	for (size_t at = 0; at < count;) {
-		size_t n = 0;
-		for (; at < count && n < sizeof(out); at += 3) {
-			unsigned left = count - at < 3 ? (unsigned)(count - at) : 3;
-			unsigned word = (unsigned)from[at] << 16 | (left > 1 ? (unsigned)from[at + 1] << 8 : 0) |
-					(left > 2 ? from[at + 2] : 0);
-			out[n++] = digits[word >> 18];
-			out[n++] = digits[word >> 12 & 63];
-			out[n++] = left > 1 ? digits[word >> 6 & 63] : '=';
-			out[n++] = left > 2 ? digits[word & 63] : '=';
-		}
-		fwrite(out, 1, n, f);
+	for (size_t at = 0, n; at < count; at += n) {
+		n = count - at < LINE ? count - at : LINE;
+		base64_encode(from + at, n, out);
+		fwrite(out, 1, BASE64_BYTES(n), f);
 	}
 }
 

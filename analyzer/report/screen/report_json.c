@@ -139,15 +139,16 @@ static json_t *json_process(const struct report *r, const struct model_process *
 	json_object_set_new(o, "recorded", json_recorded(p));
 	json_object_set_new(o, "imported", json_imported(p));
 	struct reclaimed freed;
-	const bool heap = p->imported_has & MT_IMPORT_HEAP, maps = p->imported_has & MT_IMPORT_MAPPINGS;
+	const bool heap = p->imported_has & MT_IMPORT_HEAP, maps = p->imported_has & MT_IMPORT_MAPPINGS,
+		   pinned = p->imported_has & MT_IMPORT_PINNED;
 	json_t *host = heap ? json_totals(&m->kind[MODEL_HEAP]) : json_null();
 	if (heap)
 		json_object_set_new(host, "freed_since_peak",
 				    reclaimed_process(r->selection, p, &freed) ? reclaimed_json(&freed) : json_null());
 	json_object_set_new(o, "host", host);
 	json_object_set_new(o, "map", maps ? json_map(&m->kind[MODEL_MAP], m->map_given_bytes) : json_null());
-	json_object_set_new(o, "pinned", heap ? json_totals(&m->kind[MODEL_PINNED]) : json_null());
-	json_object_set_new(o, "registered_bytes", json_bytes(m->registered_bytes));
+	json_object_set_new(o, "pinned", pinned ? json_totals(&m->kind[MODEL_PINNED]) : json_null());
+	json_object_set_new(o, "registered_bytes", pinned ? json_bytes(m->registered_bytes) : json_null());
 	json_object_set_new(o, "pool", json_host_pool(&m->pool));
 	json_object_set_new(o, "folded", json_fold(&m->fold));
 	json_object_set_new(o, "young", json_young(&m->fold));
@@ -315,7 +316,7 @@ json_t *report_json(const struct report *r)
 	json_object_set_new(o, "host", has & MT_IMPORT_HEAP ? json_totals(&heap) : json_null());
 	json_object_set_new(o, "map",
 			    has & MT_IMPORT_MAPPINGS ? json_map(&map, model_map_given_bytes(sel->model)) : json_null());
-	json_object_set_new(o, "pinned", has & MT_IMPORT_HEAP ? json_totals(&pinned) : json_null());
+	json_object_set_new(o, "pinned", has & MT_IMPORT_PINNED ? json_totals(&pinned) : json_null());
 	json_t *system = json_system(r->analysis.host);
 	set_managed(json_object_get(system, "ledger"), r);
 	json_object_set_new(o, "system", system);
