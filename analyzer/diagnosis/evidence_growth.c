@@ -527,7 +527,8 @@ int evidence_time_device(struct diagnosis *diagnosis, struct evidence_device *e,
 	const bool works = list && list->source != LOOP_NONE && work_on_devices(list);
 	if (works) {
 		e->steps = (unsigned)list->total;
-		e->behind_steps = oom && oom->at.ns > list->steps[list->count - 1].end_ns;
+		e->behind_steps =
+			oom && oom->at.ns > list->cut.end_ns && oom->at.ns > list->steps[list->count - 1].end_ns;
 	}
 	e->most_before =
 		oom && works && has_sure_steps(list) ? highest_before(list, track, oom->at.ns) : EVIDENCE_UNKNOWN;

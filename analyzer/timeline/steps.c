@@ -527,15 +527,18 @@ static bool died(const struct process *p)
  * to other things and exited. */
 static void finish_book(struct book *b)
 {
-	bool overdue = !b->recording && !b->refused_ns;
+	const bool overdue = !b->recording;
 	if (!b->open)
 		return;
+	if (b->refused_ns)
+		b->list.cut =
+			(struct step){ .number = b->now.number, .begin_ns = b->now.begin_ns, .end_ns = b->refused_ns };
 	bool unfinished = b->list.source == LOOP_OPTIMIZER && !b->step_ended;
 	if (unfinished && (!died(b->list.process) || overdue))
 		return;
 	b->now.partial = unfinished || (b->list.source != LOOP_NONE && died(b->list.process) && !overdue);
 	if (b->list.source != LOOP_NONE || !b->now.end_ns)
-		b->now.end_ns = overdue ? b->kept_end : !b->recording ? b->refused_ns : b->list.process->end_ns;
+		b->now.end_ns = overdue ? b->kept_end : b->list.process->end_ns;
 	b->now.end_ns = b->now.end_ns < b->now.begin_ns ? b->now.begin_ns : b->now.end_ns;
 	put_step(b, overdue);
 	b->open = false;

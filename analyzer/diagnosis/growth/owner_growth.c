@@ -215,17 +215,20 @@ static double place_of(const struct step_list *steps, uint64_t ns)
 /* Stretches that a step takes in the mean; or that one has taken which was not finished, and may be far larger. */
 static unsigned step_length(const struct step_list *steps, const struct cohort_clock *k)
 {
-	unsigned first = 0, last = 0, begun = 0;
+	unsigned first = 0, last = 0, begun = 0, cut_at = 0;
 	if (steps->source == LOOP_NONE || !steps->count || !steps->total)
 		return 0;
-	const struct step *latest = &steps->steps[steps->count - 1];
+	const struct step *last_step = &steps->steps[steps->count - 1],
+			  *cut = steps->cut.end_ns ? &steps->cut : last_step;
 	for (unsigned i = 0; i < k->count; i++) {
 		first = k->begin_ns[i] <= steps->steps[0].begin_ns ? i : first;
-		begun = k->begin_ns[i] <= latest->begin_ns ? i : begun;
-		last = k->begin_ns[i] <= latest->end_ns ? i : last;
+		begun = k->begin_ns[i] <= cut->begin_ns ? i : begun;
+		cut_at = k->begin_ns[i] <= cut->end_ns ? i : cut_at;
+		last = k->begin_ns[i] <= last_step->end_ns ? i : last;
 	}
 	const unsigned mean = (unsigned)ceil((double)(last - first) / (double)steps->total);
-	return latest->partial && latest->count == 1 && last - begun > mean ? last - begun : mean;
+	const bool unfinished = cut != last_step || (last_step->partial && last_step->count == 1);
+	return unfinished && cut_at - begun > mean ? cut_at - begun : mean;
 }
 
 /* What folding has left out of the oldest events was made and freed. */
