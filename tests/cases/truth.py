@@ -2,6 +2,7 @@
 """What report says first of programs as users write them, and that nothing is said of their twins; long/truth.py has more."""
 # timeout: 900
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -40,6 +41,15 @@ def case_another_card_has_room():
     verdict = check("second_card")
     mt.check("put a part of it on cuda:1, which had 8" in verdict["advice"], verdict["advice"])
     mt.check("no earlier step says" in verdict["evidence"], verdict["evidence"])
+
+
+def case_one_line_leaks_on_each_card():
+    """One row, whose bytes are those of one card: it says so."""
+    check("each_card")
+    trace = truths.run("each_card").trace
+    mt.equal([site["growing_devices"] for site in trace.json("leaks")["sites"] if site["memory"] == "pool" and site["outlook"] == "leaks"], [2])
+    screen = trace.tool("leaks").out
+    mt.check(re.search(r"\n    so on each of 2 devices: this is cuda:[01]\n", screen), screen)
 
 
 def case_processes_that_pile_up():

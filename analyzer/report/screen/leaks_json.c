@@ -65,6 +65,8 @@ static json_t *json_leak(const struct leaks *l, const struct leak *leak, const s
 	json_object_set_new(site, "blocks_min", json_bytes(leak->blocks_min));
 	json_object_set_new(site, "unproven_growth_bytes", json_bytes(leak->unproven));
 	set_growth(site, leak->owner_growth);
+	json_object_set_new(site, "growing_devices",
+			    json_integer(leak->owner_growth ? findings_devices(l->findings, leak->finding) : 0));
 	json_object_set_new(site, "mean_block_bytes", json_bytes((uint64_t)mean));
 	json_object_set_new(site, "oldest_s",
 			    leak->oldest_ns == UINT64_MAX ? json_null() : json_seconds(leak->oldest_ns));

@@ -216,6 +216,11 @@ static void print_group(const struct leaks *l, const struct held_question *held,
 	output_fit_line(STYLE_NONE,
 			output_format("    %s of %s; %s, certainty %s%s", kind_name(g->most->kind), whose ? whose : "",
 				      growth_name(t->growth.kind), certainty_name(g->certainty), how ? how : ""));
+	const unsigned devices = findings_devices(l->findings, g->most->finding);
+	if (devices > 1)
+		output_fit_line(STYLE_NONE,
+				output_format("    so on each of %u devices: this is %s", devices,
+					      model_device(l->selection->model, g->most->finding->device)->name));
 	if (held[g->most - l->list].known) {
 		struct reasons holder = { 0 };
 		held_say(&held[g->most - l->list], &holder);
