@@ -1,5 +1,6 @@
 #include "analyzer/push/push_queue.h"
 
+#include "analyzer/model/selection/selection.h"
 #include "analyzer/report/export/export.h"
 #include "analyzer/util/base64.h"
 #include "analyzer/util/error.h"
@@ -87,8 +88,7 @@ static const char *service_of(const struct process *p)
 		else if (!strcmp(p->argv[i], "-W") || !strcmp(p->argv[i], "-X"))
 			i++;
 	}
-	const char *slash = word ? strrchr(word, '/') : NULL;
-	return !word || !*word ? p->program : slash && slash[1] ? slash + 1 : word;
+	return word && *word ? base_name(word) : p->program;
 }
 
 static json_t *labels_of(const struct push *push, const struct process *p, const char *kind, const char *device)

@@ -26,7 +26,7 @@ struct book {
 	uint64_t index; /* of the step that is open, or window */
 	bool started, open, recording, step_ended;
 	bool left;           /* the pool's latest block was made by a site outside of the loop */
-	uint64_t refused_ns; /* a request of the open step, which has made no more blocks than others: it is one */
+	uint64_t refused_ns; /* when a request of the open step failed last, if that is one: see note_failure(); 0 */
 	/* of each site that made a block of the pool's without a role: number of the step, from 1 on; 0 = none */
 	uint64_t *seen;
 	size_t seen_count, seen_room;
@@ -531,8 +531,7 @@ static void finish_book(struct book *b)
 	if (!b->open)
 		return;
 	if (b->refused_ns)
-		b->list.cut =
-			(struct step){ .number = b->now.number, .begin_ns = b->now.begin_ns, .end_ns = b->refused_ns };
+		b->list.cut = (struct step){ .begin_ns = b->now.begin_ns, .end_ns = b->refused_ns };
 	bool unfinished = b->list.source == LOOP_OPTIMIZER && !b->step_ended;
 	if (unfinished && (!died(b->list.process) || overdue))
 		return;

@@ -55,8 +55,9 @@ struct step_list {
 	bool whole;              /* loop_finder.h */
 	struct step *steps;
 	size_t count;
-	struct step cut; /* the last one as far as to a request that failed in it; end_ns 0 = in the last none did */
-	uint64_t total;  /* steps, joined ones counted singly */
+	/* from where the step that was open at the end began to where a request in it failed; end_ns 0: none failed */
+	struct step cut;
+	uint64_t total;                       /* steps, joined ones counted singly */
 	uint64_t rare, rare_first, rare_last; /* how many were rare; the numbers of the first and the last */
 	bool thinned;                         /* a part of its events was folded */
 	struct step_track *tracks;

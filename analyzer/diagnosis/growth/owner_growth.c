@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WRITTEN 0.5  /* of what grew: so much can't be dropped, and it stays */
-#define SEEN    0.1  /* of what grew, that a sample must have seen */
+#define WRITTEN 0.5  /* of what grew: if so much can't be dropped, it stays */
+#define SEEN    0.1  /* of what grew: if a sample saw less of it mapped, the sample tells nothing */
 #define IN_STEP 0.05 /* greatest distance of two curves at the same pace, each from 0 to 1 */
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
@@ -212,23 +212,31 @@ static double place_of(const struct step_list *steps, uint64_t ns)
 	return (double)s->number + part * s->count - 1;
 }
 
-/* Stretches that a step takes in the mean; or that one has taken which was not finished, and may be far larger. */
+static unsigned stretch_at(const struct cohort_clock *k, uint64_t ns)
+{
+	const size_t behind = SEARCH_FIRST(i, k->count, k->begin_ns[i] > ns);
+	return behind ? (unsigned)behind - 1 : 0;
+}
+
+static unsigned stretches(const struct cohort_clock *k, uint64_t begin_ns, uint64_t end_ns)
+{
+	return stretch_at(k, end_ns) - stretch_at(k, begin_ns);
+}
+
+/* Stretches that a step takes in the mean, or the unfinished one at the end, if it has taken more. */
 static unsigned step_length(const struct step_list *steps, const struct cohort_clock *k)
 {
-	unsigned first = 0, last = 0, begun = 0, cut_at = 0;
 	if (steps->source == LOOP_NONE || !steps->count || !steps->total)
 		return 0;
-	const struct step *last_step = &steps->steps[steps->count - 1],
-			  *cut = steps->cut.end_ns ? &steps->cut : last_step;
-	for (unsigned i = 0; i < k->count; i++) {
-		first = k->begin_ns[i] <= steps->steps[0].begin_ns ? i : first;
-		begun = k->begin_ns[i] <= cut->begin_ns ? i : begun;
-		cut_at = k->begin_ns[i] <= cut->end_ns ? i : cut_at;
-		last = k->begin_ns[i] <= last_step->end_ns ? i : last;
-	}
-	const unsigned mean = (unsigned)ceil((double)(last - first) / (double)steps->total);
-	const bool unfinished = cut != last_step || (last_step->partial && last_step->count == 1);
-	return unfinished && cut_at - begun > mean ? cut_at - begun : mean;
+	const struct step *last = &steps->steps[steps->count - 1], *unfinished = NULL;
+	if (steps->cut.end_ns)
+		unfinished = &steps->cut;
+	else if (last->partial && last->count == 1)
+		unfinished = last;
+	const double all = stretches(k, steps->steps[0].begin_ns, last->end_ns);
+	const unsigned mean = (unsigned)ceil(all / (double)steps->total),
+		       now = unfinished ? stretches(k, unfinished->begin_ns, unfinished->end_ns) : 0;
+	return now > mean ? now : mean;
 }
 
 /* What folding has left out of the oldest events was made and freed. */
@@ -273,8 +281,8 @@ static void fit_curve(struct owner_growth *t, const struct step_list *steps, con
 		      1e9;
 }
 
-/* What part of the pages of files is written to, in private copies: these are anonymous to the kernel. By the last
- * sample, and what was mapped then; NAN if there was too little of `grown` bytes to say. */
+/* What part of the mapped pages of files is private copies, which the kernel counts as anonymous: as of the last
+ * sample. NAN: there is none, or less than SEEN of `grown` bytes was mapped at that moment. */
 static double copied(const struct samples *samples, const struct model *m, const struct model_process *process,
 		     double grown)
 {
@@ -288,17 +296,18 @@ static double copied(const struct samples *samples, const struct model *m, const
 	return (double)files < SEEN * grown ? NAN : (double)less(last->value, heap + other) / (double)files;
 }
 
-/* Why `grown` bytes of mappings that go on growing may be no trouble: they are pages of files, or nobody saw whether
- * they are. Told by all that the process has mapped, since sites do not say what they map. */
+/* What becomes of `goes_on`, an outlook of mappings that have grown by so much: pages of files that are not written to
+ * give way; where no sample tells whether they are, it is too little to say. Told by all that the process has mapped,
+ * since sites do not say what they map. */
 static enum outlook of_files(const struct samples *samples, const struct model *m, const struct model_process *process,
-			     double grown, enum outlook else_)
+			     double grown, enum outlook goes_on)
 {
 	const double stays = (double)(process->map[MAP_ANON].peak_bytes + process->map[MAP_MEMFD].peak_bytes +
 				      process->map[MAP_SHARED].peak_bytes);
 	if (stays >= WRITTEN * grown || !process->map[MAP_FILE].peak_bytes)
-		return else_;
+		return goes_on;
 	const double part = copied(samples, m, process, grown);
-	return isnan(part) ? OUTLOOK_SHORT : part < WRITTEN ? OUTLOOK_GIVES_WAY : else_;
+	return isnan(part) ? OUTLOOK_SHORT : part < WRITTEN ? OUTLOOK_GIVES_WAY : goes_on;
 }
 
 void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline, const struct model *m,

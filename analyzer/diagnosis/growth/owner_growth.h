@@ -44,8 +44,8 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 /* Whether a runtime with a collector made what the owner has. */
 bool owner_growth_is_collected(const struct selection *sel, const struct owner *o);
 
-/* It is so: nobody sees what dies in mappings, and blocks die when the collector comes, however long the program needs
- * them. So an age is no wait. */
+/* Corrects the outlook of such an owner or track: what dies in its mappings is not seen (COLLECTED), and a block dies
+ * when the collector runs, so its age tells of no backlog. */
 void owner_growth_collect(struct owner_growth *t, enum model_kind kind);
 
 /* Of an owner's members; .growth.kind is none if they don't grow, or if lost events may have made it
