@@ -146,7 +146,7 @@ struct evidence_growth {
 	uint64_t fails_ns;
 	double fails_in;      /* ... from the end of what was seen on, in times how long that was */
 	bool late;            /* it began later than what was seen: */
-	double since;         /* in this step, or second; 0 = behind the last step */
+	double since;         /* in this step, or second; 0 = not known */
 	enum outlook outlook; /* whether it goes on */
 	unsigned processes;   /* that it is the sum of; 0 and 1: one */
 	double lasted_s;      /* while it grew */

@@ -61,7 +61,7 @@ struct symbols *stacks_symbols(struct stacks *s)
 
 /* ---- from a process's nodes ---------------------------------------------------------------------------- */
 
-/* Of a process that runs the call tree and the modules grow. */
+/* The call tree and the modules of a running process grow. */
 static struct process_map *map_of(struct stacks *s, const struct process *p)
 {
 	if (vec_reserve(s->maps, s->map_count, p->id + 1ul))

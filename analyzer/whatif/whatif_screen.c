@@ -156,8 +156,8 @@ static void print_rest(const struct replay_track *t, const struct whatif_questio
 	if (!r.known)
 		return;
 	if (!r.rest_known) {
-		output_fit_line(STYLE_NONE, output_format("  %s at least are left behind what failed last; what would "
-							  "have come then nobody knows",
+		output_fit_line(STYLE_NONE, output_format("  at least %s are left after the request that failed last; "
+							  "what comes after it is not known",
 							  BYTES(r.left)));
 		return;
 	}

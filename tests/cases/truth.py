@@ -49,7 +49,7 @@ def case_one_line_leaks_on_each_card():
     trace = truths.run("each_card").trace
     mt.equal([site["growing_devices"] for site in trace.json("leaks")["sites"] if site["memory"] == "pool" and site["outlook"] == "leaks"], [2])
     screen = trace.tool("leaks").out
-    mt.check(re.search(r"\n    so on each of 2 devices: this is cuda:[01]\n", screen), screen)
+    mt.check(re.search(r"\n    the same on each of 2 devices; these are the figures of cuda:[01]\n", screen), screen)
 
 
 def case_processes_that_pile_up():

@@ -55,7 +55,7 @@ def case_a_large_input_is_no_leak():
 def case_layers_made_on_the_host_are_no_steps():
     """So the first step's optimizer is no phase behind the loop; what it would still have asked for nobody knows."""
     verdict = check("first_state")
-    mt.check("what would have come behind it" in verdict["advice"] and "this input" not in verdict["advice"], verdict["advice"])
+    mt.check("what comes after it, which is not known" in verdict["advice"] and "this input" not in verdict["advice"], verdict["advice"])
 
 
 mt.main()

@@ -219,7 +219,8 @@ static void print_group(const struct leaks *l, const struct held_question *held,
 	const unsigned devices = findings_devices(l->findings, g->most->finding);
 	if (devices > 1)
 		output_fit_line(STYLE_NONE,
-				output_format("    so on each of %u devices: this is %s", devices,
+				output_format("    the same on each of %u devices; these are the figures of %s",
+					      devices,
 					      model_device(l->selection->model, g->most->finding->device)->name));
 	if (held[g->most - l->list].known) {
 		struct reasons holder = { 0 };
