@@ -168,13 +168,6 @@ class Host(Claims):
         self.claim(r"^  no host pressure .*; (FIGURE) are page cache, which gives way$", (files[0] - others, files[1] + others),
                    what="page cache", count=(0, int(files[1] + others > total / 4)))
 
-    def tight(self, limit):
-        """A cgroup that is nine tenths full at its fullest, as this run may be or not: what its processes had then, by the kernel."""
-        most = self.done.watch.of_cgroup("anon", self.done.began, self.done.ended)[1]
-        self.claim(r"^  (1) host pressure +(FIGURE) +high +(FIGURE) of the (FIGURE) that the cgroup may use were taken by processes \(([\d.]+) %\)$",
-                   "1", *2 * [(0.9 * limit, most + SLACK)], limit, (90, 100 * (most + SLACK) / limit), what="host pressure",
-                   count=(0, 1) if most + SLACK > 0.9 * limit else (0,))
-
     def in_memory(self, at_ns):
         done = self.done
         self.claim(r"^  live and kept: \+/- (FIGURE),", self.report["system"]["ledger"]["live_error"], what="how exact they are", count=(0, 1))

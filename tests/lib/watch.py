@@ -69,7 +69,10 @@ class Watch:
         return min(values) - jump, max(values) + jump
 
     def process(self, pid, name, from_ns, to_ns):
-        return self.around(self.of_process[pid], name, from_ns, to_ns)
+        """Before its first look it may not have been there, nor after its last one."""
+        rows = self.of_process[pid]
+        low, high = self.around(rows, name, from_ns, to_ns)
+        return (low if rows[0][0] <= from_ns and to_ns <= rows[-1][0] else min(low, 0)), high
 
     def sum_of(self, name, from_ns, to_ns):
         return [sum(n) for n in zip((0, 0), *(self.process(pid, name, from_ns, to_ns) for pid in self.of_process))]

@@ -71,12 +71,11 @@ if FORM in ("fill", "works"):
 if FORM == "map":
     held += insert(0, 60000)
 if FORM == "long":
-    until = time.monotonic() + float(os.environ["LONG"])
-    while time.monotonic() < until:
+    while time.monotonic() < begin + float(os.environ["LONG"]):
         kept.append(bytearray(EACH))
         held += EACH
         units += 1
-        time.sleep(0.01)
+        time.sleep(max(0, begin + 0.01 * units - time.monotonic()))  # however busy the machine is
 for number in range(UNITS if FORM in ("memo", "recalls") else 0):
     for _ in range(200):  # as many as there happen to be: nothing that a loop's turns could be told by
         parts = [bytearray(3000 + 800 * k) for k in range(5 + (number * number) % 7)]
