@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import trace as writer
 
 
-@mt.variants((None, SHORT), (EXPANDABLE, SHORT))
+@mt.variants((None, SHORT), long=[(EXPANDABLE, SHORT)])
 def case_the_run_itself(setting, mib):
     replays.check_itself(setting, mib)
 
@@ -33,6 +33,7 @@ def case_another_setting_on_the_default_stream():
     replays.check_other(EXPANDABLE, "expandable_segments:False", SHORT, words=("--plain",))
 
 
+@mt.long
 def case_a_failure_on_the_other_stream():
     """A failure does not say of which stream it is."""
     replays.check_itself(None, SHORT, seed=7, count=3600)
@@ -59,6 +60,7 @@ def case_another_setting():
     replays.check_other(None, EXPANDABLE, SHORT)
 
 
+@mt.long
 def case_sizes_that_are_not_known():
     """Of a run whose requests nobody told us, only whose blocks: what was asked for lies between what is said."""
     done = run(None, ROOM, traced=True, unasked=True)
@@ -124,6 +126,7 @@ def case_the_least_card(setting):
     mt.equal(fails["first_refused"], asked[1]["refused"]["request"], "what fails first on a smaller one")
 
 
+@mt.long
 def case_the_least_card_of_a_run_with_failures():
     """On it nothing fails: what failed would have been served, and what was beside the pool is in it."""
     pool = whatif(run(None, SHORT, traced=True).trace)
@@ -141,6 +144,7 @@ def case_without_a_leak(mib):
     mt.equal(said, real, "without the first leak, on %d MiB" % mib)
 
 
+@mt.long
 def case_which_leaks_there_are():
     trace = run(None, ROOM, traced=True, words=("--keeping", "3000000")).trace
     mt.check(re.search(r"GROWTH  .*requests.py:\d+", re.sub(r"\n", " ", trace.tool("leaks").out)), "what leaks says: %s" % trace.tool("leaks").out)

@@ -579,11 +579,12 @@ static void same(const struct selection *before, const struct selection *after)
 
 /* ---- tests ----------------------------------------------------------------------------------------------- */
 
+#define FEW (SANITIZED || !getenv("LONG"))
 enum { TIMES = 4 };
 
 static void fold_often(uint64_t seed, size_t slots, enum mt_stacks stacks, enum model_split split, bool gpu)
 {
-	slots /= SANITIZED ? 4 : 1;
+	slots /= FEW ? 4 : 1;
 	struct program *g = make(seed, slots, stacks, gpu);
 	struct selection before = look(g, split);
 	struct pool_layout *peaks[DEVICES] = { NULL };
@@ -643,7 +644,7 @@ TEST(fold_killed_anywhere)
 	struct program *g = make(5, 300000, MT_STACKS_ALL, true);
 	struct selection before = look(g, MODEL_SPLIT_NONE);
 	char path[256];
-	for (unsigned i = 0; i < 25 && !test_failures; i += SANITIZED ? 4 : 1) {
+	for (unsigned i = 0; i < 25 && !test_failures; i += FEW ? 4 : 1) {
 		near_limit(g);
 		pid_t pid = start(g);
 		usleep(1000 + i * i * 200);

@@ -649,6 +649,23 @@ void owners_look_ahead(const struct model *m, const struct reader *r, struct sta
 	stacks_look_ahead(stacks, NULL);
 }
 
+/* Who is listed need not have anything left that a measure would find. */
+static void look_ahead(const struct builder *b, const struct model *m)
+{
+	const struct owners_query *q = b->query;
+	for (size_t i = 0; i < q->list_count; i++) {
+		if (q->list[i].kind != q->kind)
+			continue;
+		const struct process *p = model_process(m, q->list[i].process)->process;
+		stacks_prepare(b->stacks, p, q->list[i].node);
+		stacks_prepare(b->stacks, p, q->list[i].node2);
+	}
+	if (q->list)
+		stacks_look_ahead(b->stacks, NULL);
+	else
+		owners_look_ahead(m, b->reader, b->stacks, 1u << q->measure);
+}
+
 int owners_build(struct owners **out, const struct model *m, const struct reader *r, struct stacks *stacks,
 		 const struct owners_query *q)
 {
@@ -663,7 +680,7 @@ int owners_build(struct owners **out, const struct model *m, const struct reader
 	if (!b.sites)
 		e = error_memory();
 	if (e == 0 && is_by_stack(q))
-		owners_look_ahead(m, r, stacks, 1u << q->measure);
+		look_ahead(&b, m);
 	for (unsigned id = 0; e == 0 && !q->list && id < reader_processes(r); id++)
 		e = add_process(&b, model_process(m, id));
 	e = e == 0 && q->list ? add_list(&b, m) : e;
