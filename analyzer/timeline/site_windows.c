@@ -74,6 +74,7 @@ struct site_windows {
 	size_t plan_count, next_plan;
 	struct window_layout layouts[SITE_WINDOWS_LAYOUTS];
 	size_t layout_count, layout_blocks, skip;
+	struct pool_events **pools; /* by device */
 	int error;
 };
 
@@ -181,6 +182,24 @@ static void plan_layouts(struct site_windows *w)
 	qsort(w->plan, w->plan_count, sizeof(*w->plan), by_plan);
 }
 
+static void plan_pool_events(struct site_windows *w)
+{
+	const struct model *m = w->selection->model;
+	w->pools = calloc(model_devices(m) + 1ul, sizeof(*w->pools));
+	for (unsigned i = 0; w->pools && i < model_devices(m); i++) {
+		const struct model_device *d = model_device(m, i);
+		struct pool_events *l =
+			has_pool(d) && selection_has_device(w->selection, i) ? calloc(1, sizeof(*l)) : NULL;
+		const struct model_oom *oom = d->oom_count ? &d->oom[d->oom_count - 1] : NULL;
+		w->pools[i] = l;
+		if (l) {
+			l->ns = oom ? oom->at.ns : d->peak.ns;
+			l->one = oom;
+			l->process = oom ? oom->process : 0;
+		}
+	}
+}
+
 struct site_windows *site_windows_new(const struct selection *sel)
 {
 	struct site_windows *w = calloc(1, sizeof(*w));
@@ -195,6 +214,7 @@ struct site_windows *site_windows_new(const struct selection *sel)
 		return NULL;
 	}
 	plan_layouts(w);
+	plan_pool_events(w);
 	return w;
 }
 
@@ -206,6 +226,9 @@ void site_windows_free(struct site_windows *w)
 		free(w->states[id].list);
 	for (size_t i = 0; i < w->layout_count; i++)
 		pool_layout_free(w->layouts[i].layout);
+	for (unsigned i = 0; w->pools && i < model_devices(w->selection->model); i++)
+		free(w->pools[i]);
+	free(w->pools);
 	free(w->states);
 	free(w->tracks);
 	free(w->entries);
@@ -504,6 +527,8 @@ static void on_change(void *arg, const struct model_change *c)
 		return;
 	end_processes(w, c->ns);
 	advance(w, c->ns);
+	if (c->kind == MODEL_POOL && site_windows_pool_events(w, c->device))
+		pool_events_add(w->pools[c->device], c);
 	struct state *s = state_of(w, c);
 	uint32_t index = s ? s->track : w->error ? 0 : track_of(w, c->kind, c->device);
 	if (!index)
@@ -741,4 +766,9 @@ size_t site_windows_layouts(const struct site_windows *w)
 const struct window_layout *site_windows_layout(const struct site_windows *w, size_t i)
 {
 	return &w->layouts[i];
+}
+
+const struct pool_events *site_windows_pool_events(const struct site_windows *w, uint32_t device)
+{
+	return w->pools && device < model_devices(w->selection->model) ? w->pools[device] : NULL;
 }

@@ -18,6 +18,7 @@
 #define MT_TIMELINE_SITE_WINDOWS_H
 
 #include "analyzer/model/selection/selection.h"
+#include "analyzer/timeline/pool_events.h"
 #include "analyzer/timeline/timeline.h"
 
 enum { SITE_WINDOWS = 256, SITE_WINDOWS_MOMENTS = 48, SITE_WINDOWS_MOST = SITE_WINDOWS + SITE_WINDOWS_MOMENTS };
@@ -85,5 +86,9 @@ struct window_layout {
 };
 size_t site_windows_layouts(const struct site_windows *w);
 const struct window_layout *site_windows_layout(const struct site_windows *w, size_t i);
+
+/* Around the device's last failure, of the process that failed, else around its peak. NULL: it has no pool, or is not
+ * looked at. */
+const struct pool_events *site_windows_pool_events(const struct site_windows *w, uint32_t device);
 
 #endif

@@ -10,9 +10,10 @@ import { drawTimeline, zoom, chooseRange, nameOfOnly, layersNow } from "./timeli
 import { drawFlame, modeButtons, treeOf, mark, shapes, escapeRegExp } from "./flame.js";
 import { drawSite } from "./site.js";
 import { drawMap } from "./map.js";
+import { drawBlocks, blocksOf, stackOf } from "./blocks.js";
 import { drawOwners, drawGrowth, drawProcesses, drawHost, drawLost, drawChanges } from "./tabs.js";
 
-const tabs = [["flame", "Flame graph"], ["owners", "Owners"], ["map", "Memory map"], ["growth", "Growth"], ["processes", "Processes"], ["host", "Ledgers"], ["lost", "Lost and not known"], ["text", "As text"]];
+const tabs = [["flame", "Flame graph"], ["owners", "Owners"], ["map", "Memory map"], ["blocks", "Blocks"], ["growth", "Growth"], ["processes", "Processes"], ["host", "Ledgers"], ["lost", "Lost and not known"], ["text", "As text"]];
 let data, boxes, tree = null, dark = null;
 
 window.memtrace = {}; // what tests look at
@@ -80,7 +81,7 @@ function firstTheme() {
 }
 
 function help() {
-  const keys = [["o p e", "failure, peak, end"], ["[ ]", "the moment before, the one after"], [".", "forget range, filter and zoom"], ["1 to 8", "tabs"], ["a g m t d", "alive, grew, allocated (made), temporary, difference"], ["/", "search; shift-click on a frame shows what goes through it alone"], ["Tab, arrows, Enter", "in the flame graph: into it, from frame to frame, choose"], ["i s", "inverted; callers and callees"], ["n", "number of blocks, not bytes"], ["+ -", "zoom in time, as the wheel does"], ["l", "dark or light"], ["?", "this"]];
+  const keys = [["o p e", "failure, peak, end"], ["[ ]", "the moment before, the one after"], [".", "forget range, filter and zoom"], ["1 to 9", "tabs"], ["left, right", "in the picture of blocks: from one change to the next"], ["a g m t d", "alive, grew, allocated (made), temporary, difference"], ["/", "search; shift-click on a frame shows what goes through it alone"], ["Tab, arrows, Enter", "in the flame graph: into it, from frame to frame, choose"], ["i s", "inverted; callers and callees"], ["n", "number of blocks, not bytes"], ["+ -", "zoom in time, as the wheel does"], ["l", "dark or light"], ["?", "this"]];
   const old = document.querySelector("dialog");
   if (old) { old.remove(); return; }
   const box = el("dialog", {}, el("h2", {}, "Keys"), el("dl", { class: "facts" }, keys.map(([k, what]) => el("div", {}, el("dt", { class: "m" }, k), el("dd", {}, what)))), el("button", { type: "button", onclick: () => box.remove() }, "Close"));
@@ -187,7 +188,7 @@ function drawLow(changed) {
   boxes.low.className = `low ${tab}`;
   boxes.low.hidden = tab === "text";
   boxes.text.hidden = tab !== "text";
-  boxes.right.hidden = !(tab === "flame" || tab === "map");
+  boxes.right.hidden = !["flame", "map", "blocks"].includes(tab);
   if (tab === "flame") {
     if (!light) {
       if (!boxes.left.contains(boxes.flame)) fill(boxes.left, boxes.bar, boxes.flame);
@@ -199,6 +200,8 @@ function drawLow(changed) {
     drawSite(data, track(), tree, boxes.right);
   } else if (tab === "map") {
     drawMap(data, track(), boxes.left, boxes.right);
+  } else if (tab === "blocks") {
+    drawBlocks(data, track(), boxes.left, boxes.right);
   } else if (wide[tab]) {
     if (tab === "owners") { fill(boxes.left, boxes.bar); drawBar(); const inner = el("div"); boxes.left.append(inner); wide[tab](inner); } else wide[tab](boxes.left);
   }
@@ -267,7 +270,7 @@ async function begin() {
   if (data.raw.changes) tabs.push(["changes", "Changes"]);
   tabs.forEach(([key], i) => { keys[i + 1] = () => set({ tab: key }); });
   Object.assign(state, read());
-  Object.assign(window.memtrace, { data, state, work, set, track, when, valueOf, valuesOf, treeOf, windowAt, layers: layersNow, seconds, command: () => command(data, track()) });
+  Object.assign(window.memtrace, { data, state, work, set, track, when, valueOf, valuesOf, treeOf, windowAt, layers: layersNow, blocks: () => stackOf(blocksOf(data, track())), seconds, command: () => command(data, track()) });
   if (!data.tracks.some(t => t.peak)) {
     document.getElementById("app").replaceChildren(el("p", { class: "empty" }, "No memory was recorded: there is nothing to draw. What is known stands below."));
     document.getElementById("app").append(boxes.text);

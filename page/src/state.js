@@ -114,6 +114,7 @@ export function command(data, track) {
       return state.mode === "alive" ? `memtrace peak${at}${on}${filter} ${dirs}` : `memtrace leaks${ranged ? span : ""}${on}${filter} ${dirs}`;
     case "owners": return `memtrace peak --by site${at}${on}${filter} ${dirs}`;
     case "map": return `memtrace frag${at}${on} ${dirs}`;
+    case "blocks": return `memtrace export --format snapshot ${dirs}`;
     case "growth": return `memtrace timeline --by step${on} ${dirs}`;
     case "changes": return `memtrace diff ${word(data.raw.changes.before)} ${word(data.raw.changes.after)}`;
     case "lost": return `memtrace check ${dirs}`;

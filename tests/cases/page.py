@@ -108,6 +108,31 @@ def case_map_is_frag():
     mt.check(got["canvas"], "nothing is drawn")
 
 
+POOL = 10  # the class of its events: docs/FORMAT.md
+
+
+@mt.variants("fragmentation", "leak")
+def case_blocks_over_time(kind):
+    """After each change the bands add up to what the events of the trace do; at the failure to what its map has."""
+    trace, page = page_checks.generated(kind)
+    n, at, sums, lives, allocated, drawn = browser.ask(page, """
+        const s = memtrace.blocks(), raw = memtrace.data.raw.blocks[0];
+        return [s.n, raw.moment, [...s.sums], s.lives.map(l => [l.born, l.died === Infinity ? 0 : l.died, l.bytes]), memtrace.data.raw.maps.findLast(m => m.at_s === raw.at_s).allocated,
+                document.querySelector("canvas.blocks").width]""", hash="#tab=blocks")
+    mt.equal((sums[at], drawn > 0), (allocated, True), "at the failure, drawn")
+    live, total, after = {}, 0, []
+    for event in map(json.loads, trace.tool("dump", "--events", "--json").out.splitlines()):
+        if event.get("class") == POOL and event["record"] in ("device-alloc", "device-free"):
+            key = event["process"], event["addr"]
+            change = event["size"] if event["record"] == "device-alloc" else -live.pop(key)
+            total += change
+            after.append(total)
+            if change > 0:
+                live[key] = change
+    mt.check(n > 20 and any(list(map(int, sums[1:])) == after[i:i + n] for i in range(len(after) - n + 1)), "sums of %d changes are not among the trace's" % n)
+    mt.check(all(bool(died) <= (died > born) and size > 0 for born, died, size in lives), "lives")
+
+
 def case_without_scripts():
     trace, page = page_checks.generated("capacity")
     page_checks.reads_without_scripts(trace, page)

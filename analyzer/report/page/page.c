@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { MOST_STACKS = 1000, MOST_RECTANGLES = 200000, MOST_LISTED = 2000, LEVEL = 6 };
+enum { MOST_STACKS = 1000, MOST_RECTANGLES = 200000, MOST_LISTED = 2000, MOST_LIVES = 6000, LEVEL = 6 };
 enum { LINE = 3 * 1024 }; /* bytes that are encoded at once */
 
 /* ---- data ---------------------------------------------------------------------------------------------------- */
@@ -79,6 +79,7 @@ static json_t *page_data(const struct report *r, const struct page_content *c, s
 		*error = page_stacks_json(o, r, t, devices, MOST_STACKS * detail / part);
 	if (*error == 0) {
 		page_maps_json(o, r, t, MOST_RECTANGLES * detail / part);
+		page_blocks_json(o, r, t, devices, MOST_LIVES / part);
 		page_series_json(o, r->selection, devices);
 		page_resident_json(o, r);
 		page_device_samples_json(o, r, devices);

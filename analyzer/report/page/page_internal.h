@@ -62,6 +62,11 @@ int page_stacks_json(json_t *o, const struct report *r, struct page_tree *t, con
 /* Sets "maps": how blocks lay in segments, in at most `most` rectangles. */
 void page_maps_json(json_t *o, const struct report *r, struct page_tree *t, size_t most);
 
+/* ---- page_blocks.c ---- */
+
+/* Sets "blocks": of each device's pool the lives of its blocks around a moment, at most `most`. */
+void page_blocks_json(json_t *o, const struct report *r, struct page_tree *t, const bool *devices, size_t most);
+
 /* ---- page_series.c ---- */
 
 void page_series_json(json_t *o, const struct selection *sel, const bool *devices); /* "series": memory over time */
