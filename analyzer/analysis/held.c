@@ -44,6 +44,18 @@ int held_heads(struct held_snapshot *s, const struct process *p)
 	return now < 0 ? now : s->count;
 }
 
+int held_check(const struct selection *sel)
+{
+	int n = 0;
+	for (unsigned id = 0; !n && id < reader_processes(sel->reader); id++)
+		if (selection_has(sel, reader_process(sel->reader, id)))
+			n = holders_heads(reader_process(sel->reader, id), NULL, 0);
+	return n > 0 ? 0
+	       : n   ? n
+		     : error_set(MT_EUSAGE, sel->options->dirs[0], ERROR_NO_OFFSET,
+				 "has no snapshot of holders: record with MEMTRACE_HOLDERS=1 (memtrace run --holders)");
+}
+
 int held_open(struct held_snapshot *s, struct selection *sel, int number)
 {
 	struct model_query q = MODEL_QUERY_ALL;

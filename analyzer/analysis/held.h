@@ -12,7 +12,7 @@
 #include "analyzer/diagnosis/growth/leaks.h"
 #include "analyzer/diagnosis/reasons.h"
 #include "analyzer/model/holders/holders.h"
-#include "analyzer/model/selection/selection.h"
+#include "analyzer/model/selection/moment.h"
 
 /* A snapshot of one process, with the blocks that were alive then. */
 struct held_snapshot {
@@ -53,6 +53,27 @@ void held_fini(struct held_question *questions, size_t count);
 
 /* The same of the worst that leaks shows: as many questions as its list is long, allocated. */
 int held_of_leaks(const struct leaks *l, struct held_question **out);
+
+/* held_moments.c. Whose snapshot said who holds what, in --by holder. */
+struct held_seen {
+	const struct process *process;
+	int number; /* from 0 */
+	uint32_t why;
+	uint64_t ns;
+};
+
+struct held_seens {
+	struct held_seen *list;
+	size_t count, room;
+};
+
+/* Puts owners by holder in place of what each moment has: of each block that was alive the object that held it in that
+ * snapshot of its process that is nearest in time. What no snapshot tells of has rows of its own, so that the sum is as
+ * before. The model has kept its blocks (query.keep_blocks). 0 or an error; free(seen->list) in any case. */
+int held_moments(const struct selection *sel, struct moments *m, struct held_seens *seen);
+
+/* An error where no process of the selection has a snapshot. */
+int held_check(const struct selection *sel);
 
 /* Adds "`name`: 6.64 GiB of 6.64 GiB; also held by ..."; names stay the question's. */
 void held_say(const struct held_question *q, struct reasons *evidence);

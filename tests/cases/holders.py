@@ -342,6 +342,56 @@ def case_report_of_what_only_grew():
     mt.check("held by __main__.CACHE (dict, 800 items)" in " ".join(screen.split()), screen)
 
 
+PEAKED = """
+import ctypes, os
+snapshot = ctypes.CDLL(os.environ["HOLDERS"]).memtrace_holders
+class Cache: pass
+cache, history = Cache(), []
+def train():
+    local = bytearray(3 << 20)
+    for step in range(50):
+        history.append(bytearray(60_000))
+    cache.big = bytearray(5 << 20)
+    gone = bytearray(11 << 20)
+    del gone
+    snapshot(b"here")
+    for _ in range(5): pass
+    late = bytearray(7 << 20)
+    return len(local), len(late)
+train()
+"""
+
+
+def labels(trace, *options):
+    """{holder: bytes} of the heap, which add up to what is alive then."""
+    root = trace.json("peak", "--by", "holder", "-n", "0", *options)
+    sites = [s for s in root["sites"] if s["memory"] == "heap"]
+    mt.equal(sum(s["bytes"] for s in sites), root["host"]["bytes"], "the sum of all holders")
+    mt.equal(root["host"]["bytes"], trace.json("peak", *options)["host"]["bytes"], "as much as by stack")
+    return {s["label"]: s["bytes"] for s in sites}, root["seen"]
+
+
+def case_peak_by_holder():
+    """Of what was alive at the peak, each block has its holder, or the reason why that is not known."""
+    trace = record(mt.python(), "-c", PEAKED).trace.settle()
+    held, seen = labels(trace)
+    local = next((h for h in held if re.fullmatch(r"local of train \(<string>:\d+\) \(bytearray\)", h)), None)
+    mt.check(local, "the variable has no row: %s" % list(held))
+    for label, least in (("__main__.history (list)", 3_000_000), ("__main__.cache.big (bytearray)", 5 << 20), (local, 3 << 20), ("(freed before the snapshot)", 11 << 20)):
+        mt.between(least, held.get(label, 0), least + (least >> 4), label)
+    mt.equal([(s["snapshot"], s["why"]) for s in seen], [(1, "on request")], "the nearest snapshot")
+    at = "%.9f" % (seen[0]["at_s"] + 1e-6)
+    held, _ = labels(trace, "--at", at)
+    mt.check("(freed before the snapshot)" not in held or held["(freed before the snapshot)"] < 100_000, "at the snapshot itself: %s" % held)
+    only = {s["label"]: s["bytes"] for s in trace.json("peak", "--by", "holder", "--filter", "train")["sites"]}
+    mt.check(3_000_000 <= only.get("__main__.history (list)", 0) and not [h for h in only if h.startswith("typing")], "with a filter: %s" % only)
+    screen = trace.tool("peak", "--by", "holder").out
+    mt.check("held as seen at" in screen and "__main__.history (list)" in screen, screen)
+    bare = mt.shimmed([mt.python(), "-c", "x = 1"]).trace.settle()
+    answer = mt.execute([mt.MEMTRACE, "peak", "--by", "holder", bare.path])
+    mt.check(answer.status == 2 and "has no snapshot of holders" in answer.err, answer.err)
+
+
 def case_off():
     """Nothing is taken where nobody asked for it."""
     done = mt.shimmed([mt.python(), SAME], env={"HOLDERS": mt.SHIM})

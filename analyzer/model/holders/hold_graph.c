@@ -67,7 +67,7 @@ static int add_block(void *arg, const struct model_block *b)
 	struct live *l = arg;
 	int e = vec_reserve_raw(l->list, l->room, l->count + 1);
 	if (!e)
-		l->list[l->count++] = (struct hold_block){ b->addr, b->size, b->site, b->device, l->kind };
+		l->list[l->count++] = (struct hold_block){ b->addr, b->size, b->ns, b->site, b->device, l->kind };
 	l->sums[l->kind] += e ? 0 : b->size;
 	return e;
 }

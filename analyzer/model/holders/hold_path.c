@@ -285,3 +285,17 @@ char *holder_type_text(const struct holder *h)
 		return output_format("(%s, %s item%s)", h->type, COUNT(h->items), h->items == 1 ? "" : "s");
 	return *h->type ? output_format("(%s)", h->type) : strdup("");
 }
+
+char *holder_text(const struct holder *h, bool figures)
+{
+	bool many = h->what == HOLDER_C || (h->what == HOLDER_CYCLE && h->objects);
+	char *type = figures    ? holder_type_text(h)
+		     : *h->type ? output_format("(%s%s)", h->type, many ? "s" : "")
+				: strdup("");
+	const char *path = h->what == HOLDER_C ? "held by C" : many ? "" : h->path;
+	char *text = type ? output_format("%s%s%s%s", h->what == HOLDER_CYCLE ? "a cycle: " : "", path,
+					  *path && *type ? " " : "", type)
+			  : NULL;
+	free(type);
+	return text;
+}

@@ -513,6 +513,11 @@ static int find(struct finding *f)
 	e = e ? e : sum_rows(f);
 	for (size_t i = 0; !e && i < f->h->count; i++)
 		e = describe(f, &f->h->list[i]);
+	for (uint32_t i = 1; !e && f->q->each && i < f->g->reached; i++) {
+		uint32_t node = f->g->order[i];
+		if (hold_block(f->g, node) && f->row[node] != NO_ROW && weight_of(f, node))
+			f->q->each(f->q->arg, hold_block(f->g, node), &f->h->list[f->row[node]]);
+	}
 	if (!e && f->h->count)
 		qsort(f->h->list, f->h->count, sizeof(*f->h->list), by_bytes);
 	while (f->h->count && !f->h->list[f->h->count - 1].bytes) {

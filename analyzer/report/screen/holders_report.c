@@ -34,9 +34,6 @@ static int pick_process(struct holders_report *r)
 			held_close(&s);
 		}
 	}
-	if (!r->held.process)
-		return error_set(MT_EUSAGE, sel->options->dirs[0], ERROR_NO_OFFSET,
-				 "has no snapshot of holders: record with MEMTRACE_HOLDERS=1 (memtrace run --holders)");
 	return 0;
 }
 
@@ -93,7 +90,8 @@ static int add_parts(struct holders_report *r)
 int holders_report_make(struct holders_report *r, struct selection *sel, int number)
 {
 	*r = (struct holders_report){ .selection = sel };
-	int e = pick_process(r);
+	int e = held_check(sel);
+	e = e ? e : pick_process(r);
 	e = e ? e : open_snapshot(r, number);
 	return e ? e : add_parts(r);
 }

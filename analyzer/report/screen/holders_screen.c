@@ -48,10 +48,7 @@ static const char *part_name(const struct holders_part *part)
 
 static void print_row(const struct holders_report *r, const struct holders_part *part, const struct holder *h)
 {
-	char *type = holder_type_text(h), *site = holder_site_text(r, h);
-	const char *what = h->what == HOLDER_CYCLE ? "a cycle: " : "";
-	const char *path = h->what == HOLDER_C ? "held by C " : h->what == HOLDER_CYCLE && h->objects ? "" : h->path;
-	char *line = output_format("%s%s %s", what, path, type ? type : "");
+	char *site = holder_site_text(r, h), *line = holder_text(h, true);
 	char *fitted = line ? output_fit(line, output_width() - INDENT) : NULL;
 	print("%12s %6s %%  %7s  %s%s%s\n", BYTES(h->bytes), PERCENT(h->bytes, part->holders->bytes), COUNT(h->blocks),
 	      output_begin(STYLE_HEAD), fitted ? fitted : "", output_end(STYLE_HEAD));
@@ -69,7 +66,6 @@ static void print_row(const struct holders_report *r, const struct holders_part 
 	}
 	free(fitted);
 	free(line);
-	free(type);
 	free(site);
 }
 
