@@ -72,8 +72,41 @@ struct held_seens {
  * before. The model has kept its blocks (query.keep_blocks). 0 or an error; free(seen->list) in any case. */
 int held_moments(const struct selection *sel, struct moments *m, struct held_seens *seen);
 
-/* An error where no process of the selection has a snapshot. */
+/* How many processes of the selection have a snapshot; an error below 0. */
+int held_processes(const struct selection *sel);
+/* An error where none has one. */
 int held_check(const struct selection *sel);
+
+/* One of a failure or a mark rather than of the end, when much is gone. */
+int held_best(const struct held_snapshot *s);
+
+/* A process of the selection in a pass of its own, whatever time is selected. */
+struct held_pass {
+	struct options untimed;
+	struct selection sel;
+	struct held_snapshot held;
+};
+
+/* How many snapshots the process of this id has, as held_heads(). Then held_open(&p->held, &p->sel, number);
+ * held_pass_close() in any case. */
+int held_pass_heads(struct held_pass *p, const struct selection *sel, unsigned id);
+void held_pass_close(struct held_pass *p);
+
+/* held_parts.c. All that a snapshot's process had, by kind of memory and device, as --device says. */
+struct held_part {
+	unsigned kind;                     /* enum model_kind, or HOLDERS_SMALL */
+	const struct model_device *device; /* NULL = the host's */
+	struct holders *holders;
+};
+
+struct held_parts {
+	struct held_part *list;
+	size_t count, room;
+};
+
+/* Behind held_open(). 0 or an error; held_parts_free() in any case. */
+int held_parts_find(struct held_parts *parts, const struct held_snapshot *s, const struct selection *sel);
+void held_parts_free(struct held_parts *parts);
 
 /* Adds "`name`: 6.64 GiB of 6.64 GiB; also held by ..."; names stay the question's. */
 void held_say(const struct held_question *q, struct reasons *evidence);

@@ -214,33 +214,23 @@ static int note(struct held_seens *seen, const struct held_snapshot *s, const st
 /* Those of one process, by a pass of its own over the trace until its snapshot. */
 static int ask_process(struct by_holder *b, struct held_seens *seen)
 {
-	struct options untimed = *b->sel->options;
-	struct selection copy = *b->sel;
-	struct held_snapshot s = { 0 };
+	struct held_pass p;
 	struct holders *h = NULL;
 	const struct holders_query q = {
 		.kind = b->at->kind, .device = MODEL_NO_DEVICE, .wants = wants, .each = held, .arg = b
 	};
-	untimed.at = untimed.from = untimed.to = (struct when){ .kind = WHEN_UNSET };
-	copy.options = &untimed;
-	copy.model = NULL;
-	copy.reader = NULL;
-	int e = reader_open_again(&copy.reader, b->sel->reader), n = 0;
-	if (!e)
-		n = e = held_heads(&s, reader_process(copy.reader, b->process));
+	int n = held_pass_heads(&p, b->sel, b->process), e = n < 0 ? n : 0;
 	if (n > 0)
-		e = held_open(&s, &copy, nearest(&s, b->at->ns));
+		e = held_open(&p.held, &p.sel, nearest(&p.held, b->at->ns));
 	if (n > 0 && !e) {
-		look_at(b, s.graph);
-		e = holders_find(&h, s.graph, &q);
-		e = e ? e : note(seen, &s, reader_process(b->sel->reader, b->process));
+		look_at(b, p.held.graph);
+		e = holders_find(&h, p.held.graph, &q);
+		e = e ? e : note(seen, &p.held, reader_process(b->sel->reader, b->process));
 	}
 	holders_free(h);
 	if (!e)
-		tell_rest(b, n > 0 ? &s : NULL);
-	held_close(&s);
-	model_free(copy.model);
-	reader_close(copy.reader);
+		tell_rest(b, n > 0 ? &p.held : NULL);
+	held_pass_close(&p);
 	return e;
 }
 

@@ -392,6 +392,18 @@ def case_peak_by_holder():
     mt.check(answer.status == 2 and "has no snapshot of holders" in answer.err, answer.err)
 
 
+def case_diff():
+    """What holds more than before; a line that moved is no other holder."""
+    before, after = (record(mt.python(), "-c", code).trace.settle() for code in (PEAKED, "# moved\n" + PEAKED.replace("range(50)", "range(150)")))
+    rows = {o["name"]: o for o in after.json("diff", before.path)["holders"] if o["figure"] == "heap"}
+    mt.between(100 * 60_000, rows["__main__.history (list)"]["change_bytes"], 101 * 60_100, "the list's change")
+    local = [o for name, o in rows.items() if name.startswith("local of train")]
+    mt.equal([(o["change_bytes"], o["change_percent"]) for o in local], [(0, 0)], "the variable's change")
+    mt.check("HOLDERS" in after.tool("diff", before.path).out, "the screen has no holders")
+    bare = mt.shimmed([mt.python(), "-c", "x = 1"]).trace.settle()
+    mt.equal(before.json("diff", bare.path)["holders"], [], "where one has no snapshot")
+
+
 def case_off():
     """Nothing is taken where nobody asked for it."""
     done = mt.shimmed([mt.python(), SAME], env={"HOLDERS": mt.SHIM})

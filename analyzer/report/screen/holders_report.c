@@ -2,7 +2,6 @@
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
-#include "analyzer/util/vec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,62 +44,18 @@ static int open_snapshot(struct holders_report *r, int number)
 	return held_open(&r->held, r->selection, number);
 }
 
-static int add_part(struct holders_report *r, unsigned kind, const struct model_device *device)
-{
-	struct holders_query q = { .kind = kind, .device = device ? device->index : MODEL_NO_DEVICE };
-	int e = vec_reserve(r->parts, r->part_room, r->part_count + 1);
-	if (e)
-		return e;
-	struct holders_part *part = &r->parts[r->part_count++];
-	*part = (struct holders_part){ .kind = kind, .device = device };
-	e = holders_find(&part->holders, r->held.graph, &q);
-	if (!e && !part->holders->bytes) {
-		holders_free(part->holders);
-		r->part_count--;
-	}
-	return e;
-}
-
-static bool wants_kind(const struct holders_report *r, unsigned kind, const struct model_device *device)
-{
-	const struct selection *sel = r->selection;
-	if (device)
-		return selection_has_device(sel, device->index);
-	if (!sel->options->device)
-		return kind != MODEL_MAP;
-	return kind == HOLDERS_SMALL ? (sel->kinds & 1u << MODEL_HEAP) != 0 : (sel->kinds & 1u << kind) != 0;
-}
-
-static int add_parts(struct holders_report *r)
-{
-	static const unsigned host[] = { MODEL_HEAP, HOLDERS_SMALL, MODEL_PINNED, MODEL_MAP };
-	int e = 0;
-	for (unsigned i = 0; !e && i < model_devices(r->selection->model); i++) {
-		const struct model_device *d = model_device(r->selection->model, i);
-		bool pool = d->layer[LAYER_POOL].live_bytes != 0;
-		if (wants_kind(r, MODEL_POOL, d))
-			e = add_part(r, pool ? MODEL_POOL : MODEL_DEVICE, d);
-	}
-	for (unsigned i = 0; !e && i < 4; i++)
-		if (wants_kind(r, host[i], NULL))
-			e = add_part(r, host[i], NULL);
-	return e;
-}
-
 int holders_report_make(struct holders_report *r, struct selection *sel, int number)
 {
 	*r = (struct holders_report){ .selection = sel };
 	int e = held_check(sel);
 	e = e ? e : pick_process(r);
 	e = e ? e : open_snapshot(r, number);
-	return e ? e : add_parts(r);
+	return e ? e : held_parts_find(&r->parts, &r->held, r->selection);
 }
 
 void holders_report_fini(struct holders_report *r)
 {
-	for (size_t i = 0; i < r->part_count; i++)
-		holders_free(r->parts[i].holders);
-	free(r->parts);
+	held_parts_free(&r->parts);
 	held_close(&r->held);
 }
 

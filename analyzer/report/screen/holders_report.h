@@ -5,20 +5,12 @@
 
 #include "analyzer/analysis/held.h"
 
-/* Memory of one kind, on one device where it is a device's. */
-struct holders_part {
-	unsigned kind;                     /* enum model_kind, or HOLDERS_SMALL */
-	const struct model_device *device; /* NULL = the host's */
-	struct holders *holders;
-};
-
 struct holders_report {
 	struct selection *selection;
 	struct held_snapshot held;
 	const struct process *others[8]; /* that have snapshots, too */
 	unsigned other_count;
-	struct holders_part *parts;
-	size_t part_count, part_room;
+	struct held_parts parts;
 };
 
 /* The snapshot of this number (from 0; below 0: from the last one back, -1 is that). Runs the selection's model. 0 or
