@@ -255,6 +255,17 @@ static int list_candidates(const struct selection *sel, struct candidate **list,
 	return e;
 }
 
+int held_largest(const struct selection *sel, unsigned *ids, int most)
+{
+	struct candidate *list = NULL;
+	size_t n = 0;
+	int e = list_candidates(sel, &list, &n), count = 0;
+	for (; !e && count < most && (size_t)count < n; count++)
+		ids[count] = list[count].id;
+	free(list);
+	return e ? e : count;
+}
+
 static bool is_open(const struct held_question *questions, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -265,14 +276,12 @@ static bool is_open(const struct held_question *questions, size_t count)
 
 int held_find(const struct selection *sel, struct held_question *questions, size_t count)
 {
-	struct candidate *list = NULL;
-	size_t n = 0;
+	unsigned ids[MOST_PROCESSES];
 	if (!is_open(questions, count) || sel->options->at.kind != WHEN_UNSET)
 		return 0;
-	int e = list_candidates(sel, &list, &n);
-	for (size_t i = 0; !e && i < n && i < MOST_PROCESSES && is_open(questions, count); i++)
-		e = ask_process(sel, list[i].id, questions, count);
-	free(list);
+	int n = held_largest(sel, ids, MOST_PROCESSES), e = n < 0 ? n : 0;
+	for (int i = 0; !e && i < n && is_open(questions, count); i++)
+		e = ask_process(sel, ids[i], questions, count);
 	return e;
 }
 

@@ -80,6 +80,9 @@ int held_check(const struct selection *sel);
 /* One of a failure or a mark rather than of the end, when much is gone. */
 int held_best(const struct held_snapshot *s);
 
+/* The ids of those with the most in their best snapshot, the largest first: how many, or an error below 0. */
+int held_largest(const struct selection *sel, unsigned *ids, int most);
+
 /* A process of the selection in a pass of its own, whatever time is selected. */
 struct held_pass {
 	struct options untimed;

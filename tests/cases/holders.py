@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import browser
 import holders_graph
 import mt
 import python as frames
@@ -402,6 +403,41 @@ def case_diff():
     mt.check("HOLDERS" in after.tool("diff", before.path).out, "the screen has no holders")
     bare = mt.shimmed([mt.python(), "-c", "x = 1"]).trace.settle()
     mt.equal(before.json("diff", bare.path)["holders"], [], "where one has no snapshot")
+
+
+CLICKED = """
+memtrace.set({ tab: "holders" });
+await new Promise(r => setTimeout(r, 100));
+const text = () => document.querySelector(".left").innerText, row = name => [...document.querySelectorAll(".left tr.link")].find(r => r.innerText.includes(name));
+const first = text();
+row("__main__.cache.big").click();
+await new Promise(r => setTimeout(r, 100));
+const there = text(), crumbs = [...document.querySelectorAll(".left .way button")].map(b => b.innerText);
+document.querySelectorAll(".left .way button")[2].click();
+await new Promise(r => setTimeout(r, 100));
+const names = text();
+row(".history").click();
+await new Promise(r => setTimeout(r, 100));
+return [first, there, crumbs, names, text(), memtrace.command()];
+"""
+
+
+def case_page():
+    """Its tab has the rows of memtrace holders, and the way to each step by step."""
+    trace = record(mt.python(), "-c", PEAKED).trace.settle()
+    heap = next(m for m in trace.json("holders", "--snapshot", "1")["memory"] if m["kind"] == "heap")
+    page = browser.page(trace.path)
+    rows = browser.ask(page, "return memtrace.data.raw.holders.find(p => p.memory === 'heap').rows.map(r => [r.path, r.bytes])")
+    mt.equal(rows, [[h["path"], h["bytes"]] for h in heap["holders"]][:100], "the rows")
+    first, there, crumbs, names, last, command = browser.ask(page, CLICKED)
+    mt.check("__main__.history (list, 50 items)" in first and "__main__.cache.big (bytearray" in first, first)
+    mt.equal(crumbs, ["All holders", "Heap", "__main__", ".cache", ".big"], "the way to it")
+    mt.check("5.00 MiB" in there and "train < <string>" in there, there)
+    mt.check(".history" in names and ".cache" in names, names)
+    mt.check("__main__.history (list, 50 items)" in last, last)
+    mt.equal(command, "memtrace holders %s" % trace.path, "the command")
+    bare = browser.page(mt.shimmed([mt.python(), "-c", "x = 1"]).trace.settle().path)
+    mt.check("Holders" not in browser.ask(bare, "return document.querySelector('nav').innerText"), "a tab without a snapshot")
 
 
 def case_off():

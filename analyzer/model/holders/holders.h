@@ -60,6 +60,11 @@ void holders_free(struct holders *h);
  * that one, or UINT32_MAX. Allocated, NULL = no memory. */
 char *hold_path(const struct hold_graph *g, uint32_t node, uint32_t by, uint32_t edge);
 
+/* Calls f for each step of the shortest way to a node: "__main__" or "train (train.py:31)" at first, ".history",
+ * "[...]"; `type` of what it leads to, "" = it is no object. 0 or what f returned. */
+int hold_steps(const struct hold_graph *g, uint32_t node, int (*f)(void *arg, const char *step, const char *type),
+	       void *arg);
+
 /* "(list, 990 items)". Allocated. */
 char *holder_type_text(const struct holder *h);
 /* "__main__.history (list, 990 items)", "a cycle: ..."; without figures the same in runs of the same program but for

@@ -53,18 +53,16 @@ static int take_process(struct diff *d, int side, unsigned id)
 		take_part(d, side, &parts.list[i]);
 	held_parts_free(&parts);
 	held_pass_close(&p);
-	return e < 0 ? e : n > 0;
+	return e;
 }
 
 static int take_side(struct diff *d, int side)
 {
-	const struct selection *sel = &d->side[side].selection;
-	int taken = 0, e = 0;
-	for (unsigned id = 0; e >= 0 && id < reader_processes(sel->reader) && taken < MOST_PROCESSES; id++) {
-		e = selection_has(sel, reader_process(sel->reader, id)) ? take_process(d, side, id) : 0;
-		taken += e > 0;
-	}
-	return e < 0 ? e : 0;
+	unsigned ids[MOST_PROCESSES];
+	int n = held_largest(&d->side[side].selection, ids, MOST_PROCESSES), e = n < 0 ? n : 0;
+	for (int i = 0; !e && i < n; i++)
+		e = take_process(d, side, ids[i]);
+	return e;
 }
 
 int diff_take_holders(struct diff *d)
