@@ -192,6 +192,10 @@ static int ask_kind(struct held_question *q, const struct held_snapshot *s, stru
 	struct holders_query query = { .kind = kind, .device = MODEL_NO_DEVICE, .wants = wants, .arg = w };
 	struct holders *h = NULL;
 	int e = holders_find(&h, s->graph, &query);
+	/* what it holds together with others is in rows of their own */
+	for (size_t i = 1; !e && i < h->count; i++)
+		if (h->list[i].what == HOLDER_SHARED && !strcmp(h->list[i].path, h->list[0].path))
+			h->list[0].bytes += h->list[i].bytes;
 	if (!e && h->count && h->list[0].bytes >= h->bytes / 4)
 		e = keep(q, &h->list[0], h->bytes, s);
 	holders_free(h);

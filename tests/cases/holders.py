@@ -405,6 +405,35 @@ def case_diff():
     mt.equal(before.json("diff", bare.path)["holders"], [], "where one has no snapshot")
 
 
+SHARING = """
+import ctypes, os
+class Layer:
+    def __init__(self):
+        self.weight = bytearray(200_000)
+class Model:
+    def __init__(self):
+        self.layers = {str(i): Layer() for i in range(30)}
+class Optimizer:
+    def __init__(self, parameters):
+        self.groups = [{"params": parameters}]
+def main():
+    model, frozen = Model(), Model()
+    optimizer = Optimizer([layer.weight for layer in model.layers.values()])
+    ctypes.CDLL(os.environ["HOLDERS"]).memtrace_holders(b"here")
+    for _ in range(5): pass
+main()
+"""
+
+
+def case_shared_by_two():
+    """What each of many parts is held by is said once, by the outermost that lead to them."""
+    rows = heap_of(record(mt.python(), "-c", SHARING).trace.settle())[1]["holders"]
+    shared = [h for h in rows if h["held_by"] == "shared" and "optimizer" in (h["path"] + (h["also"] or ""))]
+    mt.equal([sorted(re.sub(r" of main.*", "", p) for p in (h["path"], h["also"])) for h in shared], [["model", "optimizer"]], "rows of %s" % rows[:4])
+    mt.between(30 * 200_000, shared[0]["bytes"], 30 * 200_100, "the weights that both hold")
+    mt.check([h for h in rows if h["path"].startswith("frozen.layers of main") and h["bytes"] >= 30 * 200_000], "what one alone holds: %s" % rows[:4])
+
+
 CLICKED = """
 memtrace.set({ tab: "holders" });
 await new Promise(r => setTimeout(r, 100));
