@@ -4,6 +4,7 @@ graphs; and that nothing of the program changes."""
 # timeout: 600
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -467,6 +468,50 @@ def case_page():
     mt.equal(command, "memtrace holders %s" % trace.path, "the command")
     bare = browser.page(mt.shimmed([mt.python(), "-c", "x = 1"]).trace.settle().path)
     mt.check("Holders" not in browser.ask(bare, "return document.querySelector('nav').innerText"), "a tab without a snapshot")
+
+
+DECODE = [sys.executable, os.path.join(mt.TOP, "scripts/decode.py"), "--holders"]
+FEW = "import ctypes, os\nkept = [bytearray(1 << 20)]\nctypes.CDLL(os.environ['HOLDERS']).memtrace_holders(b'few')\nfor _ in range(9): pass\n"
+
+
+def case_decoder():
+    """The independent decoder finds as many objects, and the same references."""
+    trace = record(mt.python(), "-c", FEW).trace.settle()
+    root, done = trace.json("holders", "--snapshot", "1"), mt.execute([*DECODE, trace.path])
+    mt.equal((done.status, done.err), (0, ""), "the decoder's status")
+    first = done.out.split("\nsnapshot ")[0].splitlines()
+    mt.equal(re.sub(r"ticks \d+ \d+", "", first[0]), "snapshot %s why 1 python 0x%x flags 0 faults 0 tracked %d frozen %d  few" % (
+        trace.files(".holders")[0], root["python"], root["tracked"], root["frozen"]), "the head")
+    mt.equal(sum(re.match("object|frame|block", line) is not None for line in first), root["objects"], "items")
+    module = next(line for line in first if re.search(r" module .*label __main__\b", line))
+    names = next(line for line in first if line.startswith("object %s dict " % re.search(r"to \[\S*?:(0x\w+)", module)[1]))
+    kept = re.search(r"\bkept:(0x\w+)", names)[1]
+    held = next(line for line in first if line.startswith("object %s list " % kept))
+    mt.check(re.search(r" items 1\b", held) and re.search(r"to \[\S*:?0x\w+\]", held), held)
+
+
+def case_damaged():
+    """Whatever is in the file: an answer or an error, at once."""
+    asan = os.path.join(mt.BUILD, "asan/memtrace")
+    trace = record(mt.python(), "-S", "-c", FEW).trace.settle()
+    path = os.path.join(trace.path, trace.files(".holders")[0])
+    with open(path, "rb") as file:
+        whole = file.read()
+    for seed in range(int(os.environ.get("SEEDS", "12"))):
+        r = random.Random(seed)
+        data = bytearray(whole)
+        for _ in range(r.choice((1, 2, 8, 64))):
+            at = r.randrange(256) if r.random() < 0.2 else r.randrange(len(data))
+            data[at] = r.choice((0, 1, 127, 128, 255, r.randrange(256)))
+        if seed % 5 == 4:
+            del data[r.randrange(len(data)):]
+        with open(path, "wb") as file:
+            file.write(data)
+        command = (["holders", "--json"], ["peak", "--by", "holder"], ["leaks"], ["holders"])[seed % 4]
+        done = mt.execute([asan if os.path.exists(asan) else mt.MEMTRACE, *command, trace.path], timeout=60)
+        mt.check(done.status in (0, 1, 2, 3), "seed %d: %s" % (seed, done))
+        done = mt.execute([*DECODE, trace.path])
+        mt.check(done.status in (0, 1, 2, 3) and "Traceback" not in done.err, "seed %d: %s" % (seed, done.err[-300:]))
 
 
 def case_off():
