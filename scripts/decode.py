@@ -921,7 +921,7 @@ class HolderItems:
         value = shift = 0
         while True:
             if self.at >= len(self.data) or shift > 63:
-                raise Bad(self.path, self.base + self.at, "a snapshot's item is cut off")
+                raise self.bad("a snapshot's item is cut off")
             byte = self.data[self.at]
             self.at += 1
             value |= (byte & 127) << shift
@@ -934,22 +934,32 @@ class HolderItems:
         self.last = (self.last + 8 * (-(z >> 1) - 1 if z & 1 else z >> 1)) & (2**64 - 1)
         return "0x%x" % self.last
 
+    def bad(self, why):
+        return Bad(self.path, self.base + self.at, why)
+
     def text(self):
         n = self.number()
+        if n > len(self.data) - self.at:
+            raise self.bad("a snapshot's text is cut off")
         self.at += n
         return self.data[self.at - n:self.at].decode("utf-8", "replace")
 
+    def one_of(self, all_of, n):
+        if n >= len(all_of):
+            raise self.bad("number %d is not known" % n)
+        return all_of[n]
+
     def name(self, n):
-        return self.texts[n - 1] if n else ""
+        return self.one_of(self.texts, n - 1) if n else ""
 
     def edges(self, named):
         return " ".join(["%s:%s" % (self.name(self.number()), self.address()) if named else self.address() for _ in range(self.number())])
 
     def object(self):
-        bits, kind = self.number(), self.types[self.number()]
+        bits, kind = self.number(), self.one_of(self.types, self.number())
         words = ["object", self.address(), kind, "references %d" % self.number(), "bytes %d" % self.number()]
         words += ["tracked"] if bits & 1 else []
-        words += ["label %s" % self.texts[self.number()]] if bits & 4 else []
+        words += ["label %s" % self.one_of(self.texts, self.number())] if bits & 4 else []
         words += ["items %d" % self.number()] if bits & 8 else []
         words += ["atoms %d %d" % (self.number(), self.number())] if bits & 16 else []
         words += ["type"] if bits & 64 else []
@@ -979,7 +989,7 @@ class HolderItems:
             elif item == 6:
                 yield "fault %s" % self.text()
             else:
-                raise Bad(self.path, self.base + self.at, "item %d is not known" % item)
+                raise self.bad("item %d is not known" % item)
 
 
 def holder_lines(folder):

@@ -44,6 +44,26 @@ int held_heads(struct held_snapshot *s, const struct process *p)
 	return now < 0 ? now : s->count;
 }
 
+int held_processes(const struct selection *sel)
+{
+	int count = 0, n = 0;
+	for (unsigned id = 0; n >= 0 && id < reader_processes(sel->reader); id++) {
+		const struct process *p = reader_process(sel->reader, id);
+		n = selection_has(sel, p) ? holders_heads(p, NULL, 0) : 0;
+		count += n > 0;
+	}
+	return n < 0 ? n : count;
+}
+
+int held_check(const struct selection *sel)
+{
+	int n = held_processes(sel);
+	return n > 0 ? 0
+	       : n   ? n
+		     : error_set(MT_EUSAGE, sel->options->dirs[0], ERROR_NO_OFFSET,
+				 "has no snapshot of holders: record with MEMTRACE_HOLDERS=1 (memtrace run --holders)");
+}
+
 int held_open(struct held_snapshot *s, struct selection *sel, int number)
 {
 	struct model_query q = MODEL_QUERY_ALL;
@@ -63,6 +83,32 @@ void held_close(struct held_snapshot *s)
 	hold_snapshot_fini(&s->snapshot);
 	free(s->heads);
 	*s = (struct held_snapshot){ 0 };
+}
+
+int held_best(const struct held_snapshot *s)
+{
+	for (int i = s->count; i-- > 0;)
+		if (s->heads[i].why != MT_HOLD_END)
+			return i;
+	return s->count - 1;
+}
+
+int held_pass_heads(struct held_pass *p, const struct selection *sel, unsigned id)
+{
+	*p = (struct held_pass){ .untimed = *sel->options, .sel = *sel };
+	p->untimed.at = p->untimed.from = p->untimed.to = (struct when){ .kind = WHEN_UNSET };
+	p->sel.options = &p->untimed;
+	p->sel.model = NULL;
+	p->sel.reader = NULL;
+	int e = reader_open_again(&p->sel.reader, sel->reader);
+	return e ? e : held_heads(&p->held, reader_process(p->sel.reader, id));
+}
+
+void held_pass_close(struct held_pass *p)
+{
+	held_close(&p->held);
+	model_free(p->sel.model);
+	reader_close(p->sel.reader);
 }
 
 /* ---- blocks of a site ----------------------------------------------------------------------------------- */
@@ -146,6 +192,10 @@ static int ask_kind(struct held_question *q, const struct held_snapshot *s, stru
 	struct holders_query query = { .kind = kind, .device = MODEL_NO_DEVICE, .wants = wants, .arg = w };
 	struct holders *h = NULL;
 	int e = holders_find(&h, s->graph, &query);
+	/* what it holds together with others is in rows of their own */
+	for (size_t i = 1; !e && i < h->count; i++)
+		if (h->list[i].what == HOLDER_SHARED && !strcmp(h->list[i].path, h->list[0].path))
+			h->list[0].bytes += h->list[i].bytes;
 	if (!e && h->count && h->list[0].bytes >= h->bytes / 4)
 		e = keep(q, &h->list[0], h->bytes, s);
 	holders_free(h);
@@ -164,34 +214,16 @@ static int ask(struct held_question *q, const struct held_snapshot *s, const str
 	return e;
 }
 
-/* One of a failure or a mark rather than of the end, when much is gone. */
-static int best_of(const struct held_snapshot *s)
-{
-	for (int i = s->count; i-- > 0;)
-		if (s->heads[i].why != MT_HOLD_END)
-			return i;
-	return s->count - 1;
-}
-
-/* Of the process of this id in another reader: a pass of its own. */
 static int ask_process(const struct selection *sel, unsigned id, struct held_question *questions, size_t count)
 {
-	struct selection copy = *sel;
-	struct held_snapshot s = { 0 };
-	copy.model = NULL;
-	copy.reader = NULL;
-	int e = reader_open_again(&copy.reader, sel->reader);
-	if (e)
-		return e;
-	e = held_heads(&s, reader_process(copy.reader, id));
+	struct held_pass p;
+	int e = held_pass_heads(&p, sel, id);
 	if (e > 0)
-		e = held_open(&s, &copy, best_of(&s));
-	for (size_t i = 0; !e && s.graph && i < count; i++)
+		e = held_open(&p.held, &p.sel, held_best(&p.held));
+	for (size_t i = 0; !e && p.held.graph && i < count; i++)
 		if (questions[i].site && !questions[i].known)
-			e = ask(&questions[i], &s, &copy);
-	held_close(&s);
-	model_free(copy.model);
-	reader_close(copy.reader);
+			e = ask(&questions[i], &p.held, &p.sel);
+	held_pass_close(&p);
 	return e;
 }
 
@@ -219,12 +251,23 @@ static int list_candidates(const struct selection *sel, struct candidate **list,
 		if (n < 0)
 			e = n;
 		else if (n && !(e = vec_reserve_raw(*list, room, *count + 1)))
-			(*list)[(*count)++] = (struct candidate){ id, s.heads[best_of(&s)].body_bytes };
+			(*list)[(*count)++] = (struct candidate){ id, s.heads[held_best(&s)].body_bytes };
 		held_close(&s);
 	}
 	if (*count)
 		qsort(*list, *count, sizeof(**list), larger_first);
 	return e;
+}
+
+int held_largest(const struct selection *sel, unsigned *ids, int most)
+{
+	struct candidate *list = NULL;
+	size_t n = 0;
+	int e = list_candidates(sel, &list, &n), count = 0;
+	for (; !e && count < most && (size_t)count < n; count++)
+		ids[count] = list[count].id;
+	free(list);
+	return e ? e : count;
 }
 
 static bool is_open(const struct held_question *questions, size_t count)
@@ -237,14 +280,12 @@ static bool is_open(const struct held_question *questions, size_t count)
 
 int held_find(const struct selection *sel, struct held_question *questions, size_t count)
 {
-	struct candidate *list = NULL;
-	size_t n = 0;
+	unsigned ids[MOST_PROCESSES];
 	if (!is_open(questions, count) || sel->options->at.kind != WHEN_UNSET)
 		return 0;
-	int e = list_candidates(sel, &list, &n);
-	for (size_t i = 0; !e && i < n && i < MOST_PROCESSES && is_open(questions, count); i++)
-		e = ask_process(sel, list[i].id, questions, count);
-	free(list);
+	int n = held_largest(sel, ids, MOST_PROCESSES), e = n < 0 ? n : 0;
+	for (int i = 0; !e && i < n && is_open(questions, count); i++)
+		e = ask_process(sel, ids[i], questions, count);
 	return e;
 }
 

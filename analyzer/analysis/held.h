@@ -12,7 +12,7 @@
 #include "analyzer/diagnosis/growth/leaks.h"
 #include "analyzer/diagnosis/reasons.h"
 #include "analyzer/model/holders/holders.h"
-#include "analyzer/model/selection/selection.h"
+#include "analyzer/model/selection/moment.h"
 
 /* A snapshot of one process, with the blocks that were alive then. */
 struct held_snapshot {
@@ -53,6 +53,63 @@ void held_fini(struct held_question *questions, size_t count);
 
 /* The same of the worst that leaks shows: as many questions as its list is long, allocated. */
 int held_of_leaks(const struct leaks *l, struct held_question **out);
+
+/* held_moments.c. Whose snapshot said who holds what, in --by holder. */
+struct held_seen {
+	const struct process *process;
+	int number; /* from 0 */
+	uint32_t why;
+	uint64_t ns;
+};
+
+struct held_seens {
+	struct held_seen *list;
+	size_t count, room;
+};
+
+/* Puts owners by holder in place of what each moment has: of each block that was alive the object that held it in that
+ * snapshot of its process that is nearest in time. What no snapshot tells of has rows of its own, so that the sum is as
+ * before. The model has kept its blocks (query.keep_blocks). 0 or an error; free(seen->list) in any case. */
+int held_moments(const struct selection *sel, struct moments *m, struct held_seens *seen);
+
+/* How many processes of the selection have a snapshot; an error below 0. */
+int held_processes(const struct selection *sel);
+/* An error where none has one. */
+int held_check(const struct selection *sel);
+
+/* One of a failure or a mark rather than of the end, when much is gone. */
+int held_best(const struct held_snapshot *s);
+
+/* The ids of those with the most in their best snapshot, the largest first: how many, or an error below 0. */
+int held_largest(const struct selection *sel, unsigned *ids, int most);
+
+/* A process of the selection in a pass of its own, whatever time is selected. */
+struct held_pass {
+	struct options untimed;
+	struct selection sel;
+	struct held_snapshot held;
+};
+
+/* How many snapshots the process of this id has, as held_heads(). Then held_open(&p->held, &p->sel, number);
+ * held_pass_close() in any case. */
+int held_pass_heads(struct held_pass *p, const struct selection *sel, unsigned id);
+void held_pass_close(struct held_pass *p);
+
+/* held_parts.c. All that a snapshot's process had, by kind of memory and device, as --device says. */
+struct held_part {
+	unsigned kind;                     /* enum model_kind, or HOLDERS_SMALL */
+	const struct model_device *device; /* NULL = the host's */
+	struct holders *holders;
+};
+
+struct held_parts {
+	struct held_part *list;
+	size_t count, room;
+};
+
+/* Behind held_open(). 0 or an error; held_parts_free() in any case. */
+int held_parts_find(struct held_parts *parts, const struct held_snapshot *s, const struct selection *sel);
+void held_parts_free(struct held_parts *parts);
 
 /* Adds "`name`: 6.64 GiB of 6.64 GiB; also held by ..."; names stay the question's. */
 void held_say(const struct held_question *q, struct reasons *evidence);

@@ -35,8 +35,9 @@ static const struct option_row rows[] = {
 const struct option_spec cmd_diff_spec = {
 	"memtrace diff [--fail-over 5%,100M] [options] BEFORE AFTER",
 	"What a change did: totals, devices, processes, categories, phases, steps,\n"
-	"resident memory and swap, and the sites that make the difference. Sites are\n"
-	"matched by the functions of their stacks, so lines may have moved.",
+	"resident memory and swap, the sites that make the difference, and what held the\n"
+	"memory (memtrace holders). Sites are matched by the functions of their stacks,\n"
+	"so lines may have moved.",
 	rows,
 	0,
 	"  memtrace diff before/ after/\n"
@@ -81,6 +82,8 @@ static int diff(const struct diff_options *o)
 		e = diff_limits_parse(&limits, o->fail_over);
 	for (int side = 0; side < 2 && e == 0; side++)
 		e = diff_take(&d, side, &o->common);
+	if (e == 0)
+		e = diff_take_holders(&d);
 	if (e == 0)
 		e = diff_sort(&d);
 	if (e == 0)

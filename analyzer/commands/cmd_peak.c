@@ -1,10 +1,11 @@
 /* memtrace peak: everything alive at one moment, by owner, with the stacks below each. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/model/selection/moment.h"
 #include "analyzer/analysis/open.h"
 #include "analyzer/report/screen/peak_fit.h"
 #include "analyzer/report/screen/peak_screen.h"
 #include "analyzer/util/error.h"
+
+#include <stdlib.h>
 
 #define NO_FIT UINT64_MAX
 
@@ -15,7 +16,7 @@ struct peak_options {
 
 static const struct option_row rows[] = {
 	OPTIONS_ROW_AT,
-	OPTIONS_ROW_BY(OPTIONS_BY_OWNERS),
+	OPTIONS_ROW_BY(OPTIONS_BY_OWNERS | 1u << BY_HOLDER),
 	OPTIONS_ROW_ROWS,
 	OPTIONS_ROW_DEVICE,
 	OPTIONS_ROW_PROCESS,
@@ -38,20 +39,25 @@ const struct option_spec cmd_peak_spec = {
 	rows,
 	0,
 	"  memtrace peak --by function -n 30\n"
-	"  memtrace peak --at oom                  # when device memory ran out\n",
+	"  memtrace peak --at oom                  # when device memory ran out\n"
+	"  memtrace peak --by holder               # by what kept it; memtrace holders\n",
 	"--json prints stacks where the screen has sites; with --by both have the same.\n"
 	"Read: docs/peak.md",
 };
 
 static int show(struct selection *sel)
 {
+	struct held_seens seen = { 0 };
 	struct moments m;
 	int e = moments_find(&m, sel);
+	if (e == 0 && sel->by == BY_HOLDER)
+		e = held_moments(sel, &m, &seen);
 	if (e == 0 && sel->options->json)
-		e = peak_print_json(sel, m.moments, m.count);
+		e = peak_print_json(sel, &m, &seen);
 	else if (e == 0)
-		peak_print(sel, m.moments, (int)m.count);
+		peak_print(sel, &m, &seen);
 	moments_fini(&m);
+	free(seen.list);
 	return e;
 }
 
@@ -66,6 +72,7 @@ static int peak(struct selection *sel)
 				 "looks at the peak as a whole: not with --at, --by, --filter, -n");
 	if (fit != NO_FIT)
 		return peak_fit(sel, fit);
+	q.keep_blocks = sel->by == BY_HOLDER && sel->options->at.kind == WHEN_END;
 	int e = selection_run(sel, &q);
 	return e < 0 ? e : show(sel);
 }

@@ -100,7 +100,7 @@ static int parse_when(const char *text, struct when *w)
 static const char *const by_names[] = {
 	[BY_STACK] = "stack",     [BY_SITE] = "site",         [BY_FUNCTION] = "function", [BY_FILE] = "file",
 	[BY_LIBRARY] = "library", [BY_CATEGORY] = "category", [BY_THREAD] = "thread",     [BY_PROCESS] = "process",
-	[BY_SIZE] = "size",       [BY_PHASE] = "phase",       [BY_STEP] = "step",
+	[BY_SIZE] = "size",       [BY_PHASE] = "phase",       [BY_STEP] = "step",         [BY_HOLDER] = "holder",
 };
 
 enum { BYS = sizeof(by_names) / sizeof(*by_names), LONGEST_HELP = 512 };

@@ -44,6 +44,7 @@ enum by {
 	BY_SIZE,
 	BY_PHASE,
 	BY_STEP,
+	BY_HOLDER,
 	BY_END /* above the last */
 };
 

@@ -11,6 +11,7 @@ import { drawFlame, modeButtons, treeOf, mark, shapes, escapeRegExp } from "./fl
 import { drawSite } from "./site.js";
 import { drawMap } from "./map.js";
 import { drawBlocks, blocksOf, stackOf } from "./blocks.js";
+import { drawHolders } from "./holders.js";
 import { drawOwners, drawGrowth, drawProcesses, drawHost, drawLost, drawChanges } from "./tabs.js";
 
 const tabs = [["flame", "Flame graph"], ["owners", "Owners"], ["map", "Memory map"], ["blocks", "Blocks"], ["growth", "Growth"], ["processes", "Processes"], ["host", "Ledgers"], ["lost", "Lost and not known"], ["text", "As text"]];
@@ -180,7 +181,7 @@ function drawBar() {
   if (held) search.focus();
 }
 
-const wide = { owners: b => drawOwners(data, track(), b), growth: b => drawGrowth(data, track(), b), processes: b => drawProcesses(data, b), host: b => drawHost(data, b), lost: b => drawLost(data, b), changes: b => drawChanges(data, b) };
+const wide = { owners: b => drawOwners(data, track(), b), growth: b => drawGrowth(data, track(), b), processes: b => drawProcesses(data, b), host: b => drawHost(data, b), lost: b => drawLost(data, b), holders: b => drawHolders(data, b), changes: b => drawChanges(data, b) };
 
 function drawLow(changed) {
   const light = changed && [...changed].every(k => k === "node" && state.shape !== "sandwich" || k === "find"); // the same graph
@@ -211,7 +212,7 @@ let pending = null;
 function all(changed) {
   const start = performance.now();
   work.nodes = work.windows = 0;
-  if (!changed || [...changed].some(k => !["node", "find", "shape", "what", "native", "tab"].includes(k))) {
+  if (!changed || [...changed].some(k => !["node", "find", "shape", "what", "native", "tab", "way"].includes(k))) {
     if (!changed || ["track", "at", "mode", "by"].some(k => changed.has(k))) drawRow();
     const again = changed && !["track", "by", "theme"].some(k => changed.has(k));
     if (!again) drawTimeline(data, track(), boxes, null, layout); else drawTimeline(data, track(), boxes, changed);
@@ -267,6 +268,7 @@ async function begin() {
   build();
   theme(firstTheme());
   data = await load();
+  if (data.raw.holders.length) tabs.push(["holders", "Holders"]);
   if (data.raw.changes) tabs.push(["changes", "Changes"]);
   tabs.forEach(([key], i) => { keys[i + 1] = () => set({ tab: key }); });
   Object.assign(state, read());

@@ -3,8 +3,8 @@ import { word, seconds } from "./format.js";
 import { windowAt } from "./data.js";
 
 // q: a filter; find: what is searched for, which stays among the rest; only: the key of a colour; shape: how the flame
-// graph is added up; what: bytes or blocks.
-const usual = { tab: "flame", track: "", at: "", from: "", to: "", mode: "alive", q: "", find: "", by: "", only: "", node: "", map: "", native: "", shape: "", what: "" };
+// graph is added up; what: bytes or blocks; way: to a holder.
+const usual = { tab: "flame", track: "", at: "", from: "", to: "", mode: "alive", q: "", find: "", by: "", only: "", node: "", map: "", native: "", shape: "", what: "", way: "" };
 const listeners = [];
 export const state = { ...usual };
 
@@ -116,6 +116,7 @@ export function command(data, track) {
     case "map": return `memtrace frag${at}${on} ${dirs}`;
     case "blocks": return `memtrace export --format snapshot ${dirs}`;
     case "growth": return `memtrace timeline --by step${on} ${dirs}`;
+    case "holders": return `memtrace holders ${dirs}`;
     case "changes": return `memtrace diff ${word(data.raw.changes.before)} ${word(data.raw.changes.after)}`;
     case "lost": return `memtrace check ${dirs}`;
     default: return `memtrace report --all ${dirs}`;

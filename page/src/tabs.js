@@ -233,7 +233,7 @@ export function drawLost(data, box) {
 // ---- what changed from another trace ----
 
 export function drawChanges(data, box) {
-  const c = data.raw.changes, names = { totals: "Totals", system: "System", devices: "Devices", categories: "Categories at the peak", processes: "Processes", phases: "Phases", steps: "Steps", sites: "Sites at the peak" };
+  const c = data.raw.changes, names = { totals: "Totals", system: "System", devices: "Devices", categories: "Categories at the peak", processes: "Processes", phases: "Phases", steps: "Steps", holders: "Holders at the snapshots", sites: "Sites at the peak" };
   const value = (o, side) => o[`${side}_bytes`] === null ? cell(0, "none") : o[`${side}_bytes`] !== undefined ? size(o[`${side}_bytes`]) : cell(o[`${side}_s`], seconds(o[`${side}_s`]));
   const change = o => o.change_bytes !== undefined ? cell(o.change_bytes, `${o.change_bytes > 0 ? "+" : ""}${bytes(o.change_bytes)}`) : cell(o.change_s, `${o.change_s > 0 ? "+" : ""}${o.change_s.toFixed(3)} s`);
   fill(box, el("p", {}, "Before: ", el("span", { class: "m" }, c.before), ". After: ", el("span", { class: "m" }, c.after), "."),

@@ -4,10 +4,12 @@ graphs; and that nothing of the program changes."""
 # timeout: 600
 import json
 import os
+import random
 import re
 import subprocess
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import browser
 import holders_graph
 import mt
 import python as frames
@@ -340,6 +342,176 @@ def case_report_and_leaks():
 def case_report_of_what_only_grew():
     screen = record(mt.python(), "-c", GROWN).trace.settle().tool("report").out
     mt.check("held by __main__.CACHE (dict, 800 items)" in " ".join(screen.split()), screen)
+
+
+PEAKED = """
+import ctypes, os
+snapshot = ctypes.CDLL(os.environ["HOLDERS"]).memtrace_holders
+class Cache: pass
+cache, history = Cache(), []
+def train():
+    local = bytearray(3 << 20)
+    for step in range(50):
+        history.append(bytearray(60_000))
+    cache.big = bytearray(5 << 20)
+    gone = bytearray(11 << 20)
+    del gone
+    snapshot(b"here")
+    for _ in range(5): pass
+    late = bytearray(7 << 20)
+    return len(local), len(late)
+train()
+"""
+
+
+def labels(trace, *options):
+    """{holder: bytes} of the heap, which add up to what is alive then."""
+    root = trace.json("peak", "--by", "holder", "-n", "0", *options)
+    sites = [s for s in root["sites"] if s["memory"] == "heap"]
+    mt.equal(sum(s["bytes"] for s in sites), root["host"]["bytes"], "the sum of all holders")
+    mt.equal(root["host"]["bytes"], trace.json("peak", *options)["host"]["bytes"], "as much as by stack")
+    return {s["label"]: s["bytes"] for s in sites}, root["seen"]
+
+
+def case_peak_by_holder():
+    """Of what was alive at the peak, each block has its holder, or the reason why that is not known."""
+    trace = record(mt.python(), "-c", PEAKED).trace.settle()
+    held, seen = labels(trace)
+    local = next((h for h in held if re.fullmatch(r"local of train \(<string>:\d+\) \(bytearray\)", h)), None)
+    mt.check(local, "the variable has no row: %s" % list(held))
+    for label, least in (("__main__.history (list)", 3_000_000), ("__main__.cache.big (bytearray)", 5 << 20), (local, 3 << 20), ("(freed before the snapshot)", 11 << 20)):
+        mt.between(least, held.get(label, 0), least + (least >> 4), label)
+    mt.equal([(s["snapshot"], s["why"]) for s in seen], [(1, "on request")], "the nearest snapshot")
+    at = "%.9f" % (seen[0]["at_s"] + 1e-6)
+    held, _ = labels(trace, "--at", at)
+    mt.check("(freed before the snapshot)" not in held or held["(freed before the snapshot)"] < 100_000, "at the snapshot itself: %s" % held)
+    only = {s["label"]: s["bytes"] for s in trace.json("peak", "--by", "holder", "--filter", "train")["sites"]}
+    mt.check(3_000_000 <= only.get("__main__.history (list)", 0) and not [h for h in only if h.startswith("typing")], "with a filter: %s" % only)
+    screen = trace.tool("peak", "--by", "holder").out
+    mt.check("held as seen at" in screen and "__main__.history (list)" in screen, screen)
+    bare = mt.shimmed([mt.python(), "-c", "x = 1"]).trace.settle()
+    answer = mt.execute([mt.MEMTRACE, "peak", "--by", "holder", bare.path])
+    mt.check(answer.status == 2 and "has no snapshot of holders" in answer.err, answer.err)
+
+
+def case_diff():
+    """What holds more than before; a line that moved is no other holder."""
+    before, after = (record(mt.python(), "-c", code).trace.settle() for code in (PEAKED, "# moved\n" + PEAKED.replace("range(50)", "range(150)")))
+    rows = {o["name"]: o for o in after.json("diff", before.path)["holders"] if o["figure"] == "heap"}
+    mt.between(100 * 60_000, rows["__main__.history (list)"]["change_bytes"], 101 * 60_100, "the list's change")
+    local = [o for name, o in rows.items() if name.startswith("local of train")]
+    mt.equal([(o["change_bytes"], o["change_percent"]) for o in local], [(0, 0)], "the variable's change")
+    mt.check("HOLDERS" in after.tool("diff", before.path).out, "the screen has no holders")
+    bare = mt.shimmed([mt.python(), "-c", "x = 1"]).trace.settle()
+    mt.equal(before.json("diff", bare.path)["holders"], [], "where one has no snapshot")
+
+
+SHARING = """
+import ctypes, os
+class Layer:
+    def __init__(self):
+        self.weight = bytearray(200_000)
+class Model:
+    def __init__(self):
+        self.layers = {str(i): Layer() for i in range(30)}
+class Optimizer:
+    def __init__(self, parameters):
+        self.groups = [{"params": parameters}]
+def main():
+    model, frozen = Model(), Model()
+    optimizer = Optimizer([layer.weight for layer in model.layers.values()])
+    ctypes.CDLL(os.environ["HOLDERS"]).memtrace_holders(b"here")
+    for _ in range(5): pass
+main()
+"""
+
+
+def case_shared_by_two():
+    """What each of many parts is held by is said once, by the outermost that lead to them."""
+    rows = heap_of(record(mt.python(), "-c", SHARING).trace.settle())[1]["holders"]
+    shared = [h for h in rows if h["held_by"] == "shared" and "optimizer" in (h["path"] + (h["also"] or ""))]
+    mt.equal([sorted(re.sub(r" of main.*", "", p) for p in (h["path"], h["also"])) for h in shared], [["model", "optimizer"]], "rows of %s" % rows[:4])
+    mt.between(30 * 200_000, shared[0]["bytes"], 30 * 200_100, "the weights that both hold")
+    mt.check([h for h in rows if h["path"].startswith("frozen.layers of main") and h["bytes"] >= 30 * 200_000], "what one alone holds: %s" % rows[:4])
+
+
+CLICKED = """
+memtrace.set({ tab: "holders" });
+await new Promise(r => setTimeout(r, 100));
+const text = () => document.querySelector(".left").innerText, row = name => [...document.querySelectorAll(".left tr.link")].find(r => r.innerText.includes(name));
+const first = text();
+row("__main__.cache.big").click();
+await new Promise(r => setTimeout(r, 100));
+const there = text(), crumbs = [...document.querySelectorAll(".left .way button")].map(b => b.innerText);
+document.querySelectorAll(".left .way button")[2].click();
+await new Promise(r => setTimeout(r, 100));
+const names = text();
+row(".history").click();
+await new Promise(r => setTimeout(r, 100));
+return [first, there, crumbs, names, text(), memtrace.command()];
+"""
+
+
+def case_page():
+    """Its tab has the rows of memtrace holders, and the way to each step by step."""
+    trace = record(mt.python(), "-c", PEAKED).trace.settle()
+    heap = next(m for m in trace.json("holders", "--snapshot", "1")["memory"] if m["kind"] == "heap")
+    page = browser.page(trace.path)
+    rows = browser.ask(page, "return memtrace.data.raw.holders.find(p => p.memory === 'heap').rows.map(r => [r.path, r.bytes])")
+    mt.equal(rows, [[h["path"], h["bytes"]] for h in heap["holders"]][:100], "the rows")
+    first, there, crumbs, names, last, command = browser.ask(page, CLICKED)
+    mt.check("__main__.history (list, 50 items)" in first and "__main__.cache.big (bytearray" in first, first)
+    mt.equal(crumbs, ["All holders", "Heap", "__main__", ".cache", ".big"], "the way to it")
+    mt.check("5.00 MiB" in there and "train < <string>" in there, there)
+    mt.check(".history" in names and ".cache" in names, names)
+    mt.check("__main__.history (list, 50 items)" in last, last)
+    mt.equal(command, "memtrace holders %s" % trace.path, "the command")
+    bare = browser.page(mt.shimmed([mt.python(), "-c", "x = 1"]).trace.settle().path)
+    mt.check("Holders" not in browser.ask(bare, "return document.querySelector('nav').innerText"), "a tab without a snapshot")
+
+
+DECODE = [sys.executable, os.path.join(mt.TOP, "scripts/decode.py"), "--holders"]
+FEW = "import ctypes, os\nkept = [bytearray(1 << 20)]\nctypes.CDLL(os.environ['HOLDERS']).memtrace_holders(b'few')\nfor _ in range(9): pass\n"
+
+
+def case_decoder():
+    """The independent decoder finds as many objects, and the same references."""
+    trace = record(mt.python(), "-c", FEW).trace.settle()
+    root, done = trace.json("holders", "--snapshot", "1"), mt.execute([*DECODE, trace.path])
+    mt.equal((done.status, done.err), (0, ""), "the decoder's status")
+    first = done.out.split("\nsnapshot ")[0].splitlines()
+    mt.equal(re.sub(r"ticks \d+ \d+", "", first[0]), "snapshot %s why 1 python 0x%x flags 0 faults 0 tracked %d frozen %d  few" % (
+        trace.files(".holders")[0], root["python"], root["tracked"], root["frozen"]), "the head")
+    mt.equal(sum(re.match("object|frame|block", line) is not None for line in first), root["objects"], "items")
+    module = next(line for line in first if re.search(r" module .*label __main__\b", line))
+    names = next(line for line in first if line.startswith("object %s dict " % re.search(r"to \[\S*?:(0x\w+)", module)[1]))
+    kept = re.search(r"\bkept:(0x\w+)", names)[1]
+    held = next(line for line in first if line.startswith("object %s list " % kept))
+    mt.check(re.search(r" items 1\b", held) and re.search(r"to \[\S*:?0x\w+\]", held), held)
+
+
+def case_damaged():
+    """Whatever is in the file: an answer or an error, at once."""
+    asan = os.path.join(mt.BUILD, "asan/memtrace")
+    trace = record(mt.python(), "-S", "-c", FEW).trace.settle()
+    path = os.path.join(trace.path, trace.files(".holders")[0])
+    with open(path, "rb") as file:
+        whole = file.read()
+    for seed in range(int(os.environ.get("SEEDS", "12"))):
+        r = random.Random(seed)
+        data = bytearray(whole)
+        for _ in range(r.choice((1, 2, 8, 64))):
+            at = r.randrange(256) if r.random() < 0.2 else r.randrange(len(data))
+            data[at] = r.choice((0, 1, 127, 128, 255, r.randrange(256)))
+        if seed % 5 == 4:
+            del data[r.randrange(len(data)):]
+        with open(path, "wb") as file:
+            file.write(data)
+        command = (["holders", "--json"], ["peak", "--by", "holder"], ["leaks"], ["holders"])[seed % 4]
+        done = mt.execute([asan if os.path.exists(asan) else mt.MEMTRACE, *command, trace.path], timeout=60)
+        mt.check(done.status in (0, 1, 2, 3), "seed %d: %s" % (seed, done))
+        done = mt.execute([*DECODE, trace.path])
+        mt.check(done.status in (0, 1, 2, 3) and "Traceback" not in done.err, "seed %d: %s" % (seed, done.err[-300:]))
 
 
 def case_off():

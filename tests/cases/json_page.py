@@ -19,7 +19,7 @@ import mt
 PAGE = os.path.join(mt.TOP, "docs/JSON.md")
 TYPES = {"integer": int, "number": (int, float), "string": str, "boolean": bool, "object": dict, "null": type(None)}
 COMMANDS = {
-    "report": [(), ("--by", "thread")], "peak": [(), ("--at", "0.0001", "--by", "thread")], "peak --fit": [("--fit", "1M")],
+    "report": [(), ("--by", "thread")], "peak": [(), ("--at", "0.0001", "--by", "thread"), ("--by", "holder")], "peak --fit": [("--fit", "1M")],
     "leaks": [(), ("--by", "thread")], "holders": [(), ("-n", "1")], "frag": [(), ("--at", "end")],
     "whatif": [(), ("--alloc-conf", "expandable_segments:False")], "whatif --host": [("--host", "glibc")],
     "timeline": [()], "timeline --by step": [("--by", "step")], "timeline --by phase": [("--by", "phase")], "diff": [()], "check": [()], "live": [()], "list": [(), ("--verdict",)],

@@ -67,7 +67,7 @@ static int add_block(void *arg, const struct model_block *b)
 	struct live *l = arg;
 	int e = vec_reserve_raw(l->list, l->room, l->count + 1);
 	if (!e)
-		l->list[l->count++] = (struct hold_block){ b->addr, b->size, b->site, b->device, l->kind };
+		l->list[l->count++] = (struct hold_block){ b->addr, b->size, b->ns, b->site, b->device, l->kind };
 	l->sums[l->kind] += e ? 0 : b->size;
 	return e;
 }
@@ -173,14 +173,24 @@ static uint32_t resolve_word(struct making *k, const struct hold_item *by, uint6
 	return node;
 }
 
+/* Memory of C has been looked at as far as malloc's chunk goes; behind what was asked for lies what was there before.
+ * So the first words are taken, no more than have room in what was asked for. */
+static uint32_t words_of(const struct making *k, const struct hold_item *item)
+{
+	const struct hold_block *b = item->kind == HOLD_BLOCK ? live_at(&k->live, item->at) : NULL;
+	uint64_t room = b && b->kind == MODEL_HEAP && b->addr == item->at ? b->size / 8 : UINT64_MAX;
+	return item->words < room ? item->words : (uint32_t)room;
+}
+
 static void resolve_words(struct making *k, enum hold_kind of)
 {
 	struct hold_graph *g = k->g;
 	const struct hold_snapshot *s = g->snapshot;
 	for (uint32_t i = 0; i < g->items; i++) {
 		const struct hold_item *item = &s->items[i];
-		for (size_t e = item->first + item->edges;
-		     item->kind == of && e < item->first + item->edges + item->words; e++)
+		const size_t first = item->first + item->edges;
+		const uint32_t words = item->kind == of ? words_of(k, item) : 0;
+		for (size_t e = first; e < first + words; e++)
 			g->target[e] = resolve_word(k, item, s->edges[e].to);
 	}
 }

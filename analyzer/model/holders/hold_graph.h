@@ -22,10 +22,10 @@
 
 /* A live block that an item points to. */
 struct hold_block {
-	uint64_t addr, size;
-	uint32_t site;   /* of the process; UINT32_MAX = inherited */
-	uint32_t device; /* or MODEL_NO_DEVICE */
-	uint8_t kind;    /* enum model_kind */
+	uint64_t addr, size, ns; /* ns: when it was made */
+	uint32_t site;           /* of the process; UINT32_MAX = inherited */
+	uint32_t device;         /* or MODEL_NO_DEVICE */
+	uint8_t kind;            /* enum model_kind */
 };
 
 struct hold_graph {

@@ -194,15 +194,21 @@ static int take(struct text *t, char *step)
 	return e;
 }
 
+/* "train (train.py:31)". Allocated. */
+static char *frame_text(const struct hold_graph *g, const struct hold_item *i)
+{
+	const char *file = g->snapshot->texts[i->label], *slash = strrchr(file, '/');
+	return output_format("%s (%s:%u)", g->snapshot->texts[i->function], slash ? slash + 1 : file, i->type);
+}
+
 static int end_text(const struct hold_graph *g, struct text *t, uint32_t start)
 {
 	const struct hold_item *i = hold_item(g, start);
-	const struct hold_snapshot *s = g->snapshot;
 	char *end = NULL;
 	if (i && i->kind == HOLD_FRAME) {
-		const char *file = s->texts[i->label], *slash = strrchr(file, '/');
-		end = output_format("%s%s (%s:%u)", t->all && *t->all ? " of " : "", s->texts[i->function],
-				    slash ? slash + 1 : file, i->type);
+		char *frame = frame_text(g, i);
+		end = frame ? output_format("%s%s", t->all && *t->all ? " of " : "", frame) : NULL;
+		free(frame);
 	} else if (g->parent[start] == HOLD_ROOT(g) && g->module[start] == HOLD_NONE) {
 		end = strdup(" (held by C)");
 	}
@@ -277,6 +283,39 @@ char *hold_path(const struct hold_graph *g, uint32_t node, uint32_t by, uint32_t
 	return t.all ? t.all : strdup("");
 }
 
+/* Steps that a reader would not see are left out; what they lead to is what the step before leads to. */
+int hold_steps(const struct hold_graph *g, uint32_t node, int (*f)(void *arg, const char *step, const char *type),
+	       void *arg)
+{
+	struct way w = { 0 };
+	int e = find_way(g, &w, node, HOLD_NONE, UINT32_MAX);
+	char *step = NULL;
+	size_t leads = 0; /* `step` to w.nodes[leads] */
+	for (size_t i = w.count; !e && i > 0; i--) {
+		const struct hold_item *start = i == w.count ? hold_item(g, w.nodes[i - 1]) : NULL;
+		char *next = start && start->kind == HOLD_FRAME ? frame_text(g, start)
+			     : i == w.count                     ? start_text(g, w.nodes[i - 1])
+					    : step_text(g, w.nodes[i], w.nodes[i - 1], w.edges[i - 1]);
+		if (!next)
+			e = error_memory();
+		if (!e && *next && step)
+			e = f(arg, step, hold_type(g, w.nodes[leads]));
+		if (next && *next) {
+			free(step);
+			step = next;
+		} else {
+			free(next);
+		}
+		leads = i - 1;
+	}
+	if (!e && step)
+		e = f(arg, step, hold_type(g, node));
+	free(step);
+	free(w.nodes);
+	free(w.edges);
+	return e;
+}
+
 char *holder_type_text(const struct holder *h)
 {
 	if (h->what == HOLDER_C || (h->what == HOLDER_CYCLE && h->objects))
@@ -284,4 +323,18 @@ char *holder_type_text(const struct holder *h)
 	if (h->items != UINT64_MAX)
 		return output_format("(%s, %s item%s)", h->type, COUNT(h->items), h->items == 1 ? "" : "s");
 	return *h->type ? output_format("(%s)", h->type) : strdup("");
+}
+
+char *holder_text(const struct holder *h, bool figures)
+{
+	bool many = h->what == HOLDER_C || (h->what == HOLDER_CYCLE && h->objects);
+	char *type = figures    ? holder_type_text(h)
+		     : *h->type ? output_format("(%s%s)", h->type, many ? "s" : "")
+				: strdup("");
+	const char *path = h->what == HOLDER_C ? "held by C" : many ? "" : h->path;
+	char *text = type ? output_format("%s%s%s%s", h->what == HOLDER_CYCLE ? "a cycle: " : "", path,
+					  *path && *type ? " " : "", type)
+			  : NULL;
+	free(type);
+	return text;
 }

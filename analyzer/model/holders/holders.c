@@ -20,6 +20,7 @@ struct finding {
 	size_t room;
 	uint64_t *held; /* by node: what would be gone with it */
 	uint32_t *row;  /* by node */
+	uint32_t *top;  /* by node: see find_tops() */
 	bool *split;    /* by node: it is no answer */
 	uint32_t *big;  /* nodes that hold a large part, by dominator, the largest first */
 	size_t big_count, big_room;
@@ -241,17 +242,55 @@ struct group {
 	uint32_t count, example, row;
 };
 
-/* Who refers to a small part of what was split, beside the namespace itself. */
+/* The outermost that still is below a namespace or what else was split. */
+static int find_tops(struct finding *f)
+{
+	const struct hold_graph *g = f->g;
+	f->top = vec_calloc(g->count + 2ul, sizeof(*f->top));
+	for (uint32_t i = 1; f->top && i < g->reached; i++) {
+		uint32_t node = g->order[i], by = g->dominator[node];
+		f->top[node] = by >= g->count || f->split[by] || hold_is_namespace(g, by) ? node : f->top[by];
+	}
+	return f->top ? 0 : error_memory();
+}
+
+/* Would it be gone with `by`, too? */
+static bool is_below(const struct finding *f, uint32_t node, uint32_t by)
+{
+	while (node < f->g->count && (node = f->top[node]) != by)
+		node = f->g->dominator[node];
+	return node == by;
+}
+
+/* A module or a running function, not the attributes of an object. */
+static bool has_names(const struct hold_graph *g, uint32_t node)
+{
+	return hold_is_namespace(g, node) && (strcmp(hold_type(g, node), "dict") || g->module[node] != HOLD_NONE);
+}
+
+/* Of what leads to a part of `split` the outermost: `model` rather than one of its layers. A variable of a function or
+ * a module is outermost anyway. */
+static uint32_t outermost(const struct finding *f, uint32_t node, uint32_t split)
+{
+	const struct hold_graph *g = f->g;
+	for (node = f->top[node];; node = f->top[g->dominator[node]]) {
+		uint32_t by = g->dominator[node];
+		if (by == split || by >= g->count || has_names(g, by))
+			return node;
+	}
+}
+
+/* Who leads to a part of what was split, beside the namespace itself. */
 static bool next_sharer(const struct finding *f, uint32_t node, uint32_t *k, uint32_t *by)
 {
 	const struct hold_graph *g = f->g;
 	for (; *k < g->from_first[node + 1]; ++*k) {
 		*by = g->from[*k];
-		if (*by != g->dominator[node] && *by < g->count &&
-		    (*k == g->from_first[node] || g->from[*k - 1] != *by)) {
-			++*k;
-			return true;
-		}
+		if (*by >= g->count || *by == g->dominator[node] || is_below(f, *by, node))
+			continue;
+		*by = outermost(f, *by, g->dominator[node]);
+		++*k;
+		return true;
 	}
 	return false;
 }
@@ -262,42 +301,112 @@ static bool is_small_part(const struct finding *f, uint32_t node)
 	       f->split[f->g->dominator[node]];
 }
 
+/* A large one has a row of its own, which it may share with others that the same two hold; not what has a name in a
+ * module or a function, and is called by that. */
+static bool is_large_part(const struct finding *f, uint32_t node)
+{
+	const struct hold_graph *g = f->g;
+	if (f->row[node] == NO_ROW || !f->split[g->dominator[node]])
+		return false;
+	for (uint32_t k = g->from_first[node]; k < g->from_first[node + 1]; k++)
+		if (g->from[k] < g->count && has_names(g, g->from[k]))
+			return false;
+	return true;
+}
+
+/* Parts that the same two lead to. */
+struct shared {
+	uint32_t node, by[2]; /* by[0]: who has more of such parts; by[1] = HOLD_NONE: nobody else */
+};
+
+static int by_sharers(const void *a, const void *b)
+{
+	const struct shared *x = a, *y = b;
+	for (int i = 0; i < 2; i++)
+		if (x->by[i] != y->by[i])
+			return x->by[i] < y->by[i] ? -1 : 1;
+	return x->node < y->node ? -1 : x->node > y->node;
+}
+
+/* The two that have the most of all such parts. */
+static void find_sharers(const struct finding *f, const uint64_t *share, struct shared *s)
+{
+	uint32_t by;
+	s->by[0] = s->by[1] = HOLD_NONE;
+	for (uint32_t k = f->g->from_first[s->node]; next_sharer(f, s->node, &k, &by);) {
+		if (by == s->by[0] || by == s->by[1])
+			continue;
+		if (s->by[0] == HOLD_NONE || share[by] > share[s->by[0]]) {
+			s->by[1] = s->by[0];
+			s->by[0] = by;
+		} else if (s->by[1] == HOLD_NONE || share[by] > share[s->by[1]]) {
+			s->by[1] = by;
+		}
+	}
+}
+
+/* A row for those that have none yet, and for large ones, `name` and `also` being two that lead to them. */
+static int add_shared(struct finding *f, const struct shared *s, size_t count, bool large, uint32_t name, uint32_t also)
+{
+	const uint32_t number = (uint32_t)f->h->count;
+	uint64_t sum = 0;
+	for (size_t i = 0; i < count; i++)
+		sum += is_small_part(f, s[i].node) || large ? f->held[s[i].node] : 0;
+	if (!sum || sum < f->h->held / BIG)
+		return 0;
+	struct holder *row = add_row(f, HOLDER_SHARED, name);
+	if (!row)
+		return error_memory();
+	row->objects = also == HOLD_NONE ? 0 : also + 1ull;
+	for (size_t i = 0; i < count; i++)
+		if (is_small_part(f, s[i].node) || large)
+			f->row[s[i].node] = number;
+	return 0;
+}
+
+/* Those that the same two lead to, called by who has less beside them; then what is left of small ones by who leads to
+ * most of them. */
+static int add_sharers(struct finding *f, const struct shared *s, size_t count)
+{
+	int e = 0;
+	for (size_t i = 0, k; !e && i < count; i = k) {
+		for (k = i; k < count && s[k].by[1] == s[i].by[1];)
+			k++;
+		if (s[i].by[1] != HOLD_NONE)
+			e = add_shared(f, &s[i], k - i, k - i > 1, s[i].by[1], s[i].by[0]);
+	}
+	return e ? e : add_shared(f, s, count, false, s->by[0], s->by[1]);
+}
+
 static int find_shared(struct finding *f)
 {
 	const struct hold_graph *g = f->g;
 	uint64_t *share = vec_calloc(g->count + 2ul, sizeof(*share));
-	uint32_t *row = vec_calloc(g->count + 2ul, sizeof(*row)), by;
-	int e = share && row ? 0 : error_memory();
+	struct shared *all = NULL;
+	size_t count = 0, room = 0;
+	uint32_t by;
+	int e = share ? find_tops(f) : error_memory();
 	for (uint32_t i = 1; !e && i < g->reached; i++) {
-		uint32_t node = g->order[i];
-		if (is_small_part(f, node))
-			for (uint32_t k = g->from_first[node]; next_sharer(f, node, &k, &by);)
-				share[by] += f->held[node];
+		uint32_t node = g->order[i], last = HOLD_NONE;
+		if (!is_small_part(f, node) && !is_large_part(f, node))
+			continue;
+		for (uint32_t k = g->from_first[node]; next_sharer(f, node, &k, &by); last = by)
+			share[by] += by == last ? 0 : f->held[node];
+		e = last == HOLD_NONE ? 0 : vec_reserve_raw(all, room, count + 1);
+		if (!e && last != HOLD_NONE)
+			all[count++].node = node;
 	}
-	for (uint32_t i = 1; !e && i < g->reached; i++) {
-		uint32_t node = g->order[i], best = HOLD_NONE;
-		if (!is_small_part(f, node))
-			continue;
-		for (uint32_t k = g->from_first[node]; next_sharer(f, node, &k, &by);)
-			if (best == HOLD_NONE || share[by] > share[best])
-				best = by;
-		if (best == HOLD_NONE || share[best] < f->h->held / BIG)
-			continue;
-		if (!row[best]) {
-			if (!add_row(f, HOLDER_SHARED, best))
-				e = error_memory();
-			row[best] = (uint32_t)f->h->count;
-		}
-		f->row[node] = row[best] - 1;
-		/* the other one is that which has the most of it, too */
-		for (uint32_t k = g->from_first[node], other = HOLD_NONE; !e && next_sharer(f, node, &k, &by);)
-			if (by != best && (other == HOLD_NONE || share[by] > share[other])) {
-				other = by;
-				f->h->list[row[best] - 1].objects = other + 1ull;
-			}
+	for (size_t i = 0; !e && i < count; i++)
+		find_sharers(f, share, &all[i]);
+	if (!e && count)
+		qsort(all, count, sizeof(*all), by_sharers);
+	for (size_t i = 0, k; !e && i < count; i = k) {
+		for (k = i; k < count && all[k].by[0] == all[i].by[0];)
+			k++;
+		e = add_sharers(f, &all[i], k - i);
 	}
 	free(share);
-	free(row);
+	free(all);
 	return e;
 }
 
@@ -513,6 +622,11 @@ static int find(struct finding *f)
 	e = e ? e : sum_rows(f);
 	for (size_t i = 0; !e && i < f->h->count; i++)
 		e = describe(f, &f->h->list[i]);
+	for (uint32_t i = 1; !e && f->q->each && i < f->g->reached; i++) {
+		uint32_t node = f->g->order[i];
+		if (hold_block(f->g, node) && f->row[node] != NO_ROW && weight_of(f, node))
+			f->q->each(f->q->arg, hold_block(f->g, node), &f->h->list[f->row[node]]);
+	}
 	if (!e && f->h->count)
 		qsort(f->h->list, f->h->count, sizeof(*f->h->list), by_bytes);
 	while (f->h->count && !f->h->list[f->h->count - 1].bytes) {
@@ -555,6 +669,7 @@ int holders_find(struct holders **out, const struct hold_graph *g, const struct 
 		h->bytes = all_bytes(&f);
 	free(f.held);
 	free(f.row);
+	free(f.top);
 	free(f.split);
 	free(f.big);
 	free(f.starts.list);

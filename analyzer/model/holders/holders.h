@@ -47,6 +47,8 @@ struct holders_query {
 	uint32_t device; /* MODEL_NO_DEVICE = any */
 	/* which blocks; NULL = all */
 	bool (*wants)(void *arg, const struct hold_block *b);
+	/* called for each block that a holder has, at last; NULL = none */
+	void (*each)(void *arg, const struct hold_block *b, const struct holder *h);
 	void *arg;
 };
 
@@ -58,8 +60,16 @@ void holders_free(struct holders *h);
  * that one, or UINT32_MAX. Allocated, NULL = no memory. */
 char *hold_path(const struct hold_graph *g, uint32_t node, uint32_t by, uint32_t edge);
 
+/* Calls f for each step of the shortest way to a node: "__main__" or "train (train.py:31)" at first, ".history",
+ * "[...]"; `type` of what it leads to, "" = it is no object. 0 or what f returned. */
+int hold_steps(const struct hold_graph *g, uint32_t node, int (*f)(void *arg, const char *step, const char *type),
+	       void *arg);
+
 /* "(list, 990 items)". Allocated. */
 char *holder_type_text(const struct holder *h);
+/* "__main__.history (list, 990 items)", "a cycle: ..."; without figures the same in runs of the same program but for
+ * lines. Allocated. */
+char *holder_text(const struct holder *h, bool figures);
 
 /* Does it name what it refers to: a module, a running function, an object's attributes? */
 bool hold_is_namespace(const struct hold_graph *g, uint32_t node);

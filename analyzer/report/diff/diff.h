@@ -1,8 +1,8 @@
 /*
  * Two traces side by side. Every figure that one of them has is an item, with a section, a name, and a value for each
  * trace that has it. Items are matched by name: devices by the order in which they are used, processes by name and
- * order, phases by name, sites by the functions of their stacks (not by lines, which any change of a source file
- * shifts).
+ * order, phases by name, sites by the functions of their stacks and holders by the way to them (not by lines, which any
+ * change of a source file shifts).
  */
 #ifndef MT_REPORT_DIFF_DIFF_H
 #define MT_REPORT_DIFF_DIFF_H
@@ -29,6 +29,7 @@
 	X(PROCESSES,     "processes",  "PROCESSES")                        \
 	X(PHASES,        "phases",     "PHASES")                           \
 	X(STEPS,         "steps",      "STEPS")                            \
+	X(HOLDERS,       "holders",    "HOLDERS at the snapshots")         \
 	X(SITES,         "sites",      "SITES at the peak")
 /* clang-format on */
 
@@ -73,7 +74,14 @@ struct diff {
 int diff_take(struct diff *d, int side, const struct options *o);
 void diff_fini(struct diff *d);
 
-/* Makes `sorted`: sites and categories by what they changed, everything else as it came. 0 or -MT_E*. */
+/* Adds to a figure that is matched by `id` and called `name`; NULL = no memory. */
+struct item *diff_add_named(struct diff *d, int side, enum section section, const char *id, const char *name,
+			    const char *figure, double value);
+
+/* Behind both: adds which object of Python held how much, where both have a snapshot that says so. 0 or -MT_E*. */
+int diff_take_holders(struct diff *d);
+
+/* Makes `sorted`: sites, holders and categories by what they changed, everything else as it came. 0 or -MT_E*. */
 int diff_sort(struct diff *d);
 
 static inline double diff_change(const struct item *i)
@@ -81,10 +89,10 @@ static inline double diff_change(const struct item *i)
 	return i->value[1] - i->value[0];
 }
 
-/* Sites and categories, which are ranked. */
+/* Sites, holders and categories, which are ranked. */
 static inline bool diff_is_ranked(enum section section)
 {
-	return section == SITES || section == CATEGORIES_OF;
+	return section == SITES || section == HOLDERS || section == CATEGORIES_OF;
 }
 
 static inline bool diff_is_end(const struct item *i)

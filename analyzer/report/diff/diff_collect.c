@@ -37,15 +37,21 @@ static struct item *item_of(struct diff *d, enum section section, const char *id
 	return i;
 }
 
-static struct item *add(struct diff *d, int side, enum section section, const char *name, const char *figure,
-			double value)
+struct item *diff_add_named(struct diff *d, int side, enum section section, const char *id, const char *name,
+			    const char *figure, double value)
 {
-	struct item *i = item_of(d, section, name, name, figure);
+	struct item *i = item_of(d, section, id, name, figure);
 	if (!i)
 		return NULL;
 	i->has[side] = true;
 	i->value[side] += value;
 	return i;
+}
+
+static struct item *add(struct diff *d, int side, enum section section, const char *name, const char *figure,
+			double value)
+{
+	return diff_add_named(d, side, section, name, name, figure, value);
 }
 
 static void add_seconds(struct diff *d, int side, enum section section, const char *name, const char *figure,
@@ -350,7 +356,7 @@ void diff_fini(struct diff *d)
 	free(d->sorted);
 }
 
-/* Sites and categories by what they changed, everything else as it came. */
+/* Sites, holders and categories by what they changed, everything else as it came. */
 static int by_section(const void *a, const void *b)
 {
 	const struct item *const *x = a, *const *y = b;

@@ -84,7 +84,7 @@ static bool is_worth_a_row(const struct diff *d, const struct item *i)
 		return false;
 	if (both && i->section == STEPS && i->value[0] == 0 && i->value[1] == 0)
 		return false;
-	if (i->section == CATEGORIES_OF)
+	if (i->section == CATEGORIES_OF || i->section == HOLDERS)
 		return fabs(diff_change(i)) >= DIFF_LEAST_BYTES;
 	if (i->section == PHASES)
 		return i->seconds ? fmax(i->value[0], i->value[1]) >= 0.1 : fabs(diff_change(i)) >= DIFF_LEAST_BYTES;

@@ -76,6 +76,8 @@ static json_t *page_data(const struct report *r, const struct page_content *c, s
 	if (*error == 0)
 		*error = add_report(o, r, devices, MOST_LISTED * detail / part);
 	if (*error == 0)
+		*error = page_holders_json(o, r->selection);
+	if (*error == 0)
 		*error = page_stacks_json(o, r, t, devices, MOST_STACKS * detail / part);
 	if (*error == 0) {
 		page_maps_json(o, r, t, MOST_RECTANGLES * detail / part);

@@ -77,6 +77,11 @@ void page_device_samples_json(json_t *o, const struct report *r, const bool *dev
 void page_moments_json(json_t *o, const struct report *r, const bool *devices);
 void page_growth_json(json_t *o, const struct report *r, struct page_tree *t, const bool *devices);
 
+/* ---- page_holders.c ---- */
+
+/* Sets "holders": of each kind of memory the objects that keep most, with the way to each. 0 or -MT_E*. */
+int page_holders_json(json_t *o, const struct selection *sel);
+
 /* ---- page_source.c ---- */
 
 void page_source_json(json_t *o, const struct page_tree *t, enum page_source which);

@@ -21,7 +21,7 @@ static json_t *json_row(const struct holders_report *r, const struct holder *h)
 	return o;
 }
 
-static json_t *json_part(const struct holders_report *r, const struct holders_part *part)
+static json_t *json_part(const struct holders_report *r, const struct held_part *part)
 {
 	const struct holders *h = part->holders;
 	size_t most = selection_rows(r->selection, ROWS);
@@ -78,8 +78,8 @@ int holders_print_json(const struct holders_report *r)
 	for (size_t i = 0; i < r->held.snapshot.fault_count; i++)
 		json_array_append_new(faults, json_text(r->held.snapshot.faults[i]));
 	json_object_set_new(root, "left_out_types", faults);
-	for (size_t i = 0; i < r->part_count; i++)
-		json_array_append_new(parts, json_part(r, &r->parts[i]));
+	for (size_t i = 0; i < r->parts.count; i++)
+		json_array_append_new(parts, json_part(r, &r->parts.list[i]));
 	json_object_set_new(root, "memory", parts);
 	return json_print(root);
 }

@@ -5,20 +5,12 @@
 
 #include "analyzer/analysis/held.h"
 
-/* Memory of one kind, on one device where it is a device's. */
-struct holders_part {
-	unsigned kind;                     /* enum model_kind, or HOLDERS_SMALL */
-	const struct model_device *device; /* NULL = the host's */
-	struct holders *holders;
-};
-
 struct holders_report {
 	struct selection *selection;
 	struct held_snapshot held;
 	const struct process *others[8]; /* that have snapshots, too */
 	unsigned other_count;
-	struct holders_part *parts;
-	size_t part_count, part_room;
+	struct held_parts parts;
 };
 
 /* The snapshot of this number (from 0; below 0: from the last one back, -1 is that). Runs the selection's model. 0 or
@@ -29,7 +21,7 @@ void holders_report_fini(struct holders_report *r);
 void holders_print(const struct holders_report *r);
 int holders_print_json(const struct holders_report *r);
 
-/* "train.py:58 step": where most of it was made; NULL = not known. Allocated. */
-char *holder_site_text(const struct holders_report *r, const struct holder *h);
+/* "train.py:58 step": where most of it was made; NULL = not known. `sel` has run for the snapshot. Allocated. */
+char *holder_site_text(const struct selection *sel, const struct process *p, const struct holder *h);
 
 #endif

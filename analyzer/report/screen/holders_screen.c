@@ -31,7 +31,7 @@ static void print_head(const struct holders_report *r)
 		      output_begin(STYLE_BAD), r->held.snapshot.faults[i], output_end(STYLE_BAD));
 }
 
-static const char *part_name(const struct holders_part *part)
+static const char *part_name(const struct held_part *part)
 {
 	switch (part->kind) {
 	case MODEL_HEAP:
@@ -46,12 +46,9 @@ static const char *part_name(const struct holders_part *part)
 	return part->kind == MODEL_POOL ? "POOL" : "DRIVER'S ALLOCATIONS";
 }
 
-static void print_row(const struct holders_report *r, const struct holders_part *part, const struct holder *h)
+static void print_row(const struct holders_report *r, const struct held_part *part, const struct holder *h)
 {
-	char *type = holder_type_text(h), *site = holder_site_text(r, h);
-	const char *what = h->what == HOLDER_CYCLE ? "a cycle: " : "";
-	const char *path = h->what == HOLDER_C ? "held by C " : h->what == HOLDER_CYCLE && h->objects ? "" : h->path;
-	char *line = output_format("%s%s %s", what, path, type ? type : "");
+	char *site = holder_site_text(r->selection, r->held.process, h), *line = holder_text(h, true);
 	char *fitted = line ? output_fit(line, output_width() - INDENT) : NULL;
 	print("%12s %6s %%  %7s  %s%s%s\n", BYTES(h->bytes), PERCENT(h->bytes, part->holders->bytes), COUNT(h->blocks),
 	      output_begin(STYLE_HEAD), fitted ? fitted : "", output_end(STYLE_HEAD));
@@ -69,7 +66,6 @@ static void print_row(const struct holders_report *r, const struct holders_part 
 	}
 	free(fitted);
 	free(line);
-	free(type);
 	free(site);
 }
 
@@ -77,12 +73,12 @@ static void print_row(const struct holders_report *r, const struct holders_part 
 static uint64_t least_of(const struct holders_report *r)
 {
 	uint64_t most = 0;
-	for (size_t i = 0; i < r->part_count; i++)
-		most = r->parts[i].holders->bytes > most ? r->parts[i].holders->bytes : most;
+	for (size_t i = 0; i < r->parts.count; i++)
+		most = r->parts.list[i].holders->bytes > most ? r->parts.list[i].holders->bytes : most;
 	return r->selection->options->rows ? 0 : most / LITTLE;
 }
 
-static void print_part(const struct holders_report *r, const struct holders_part *part)
+static void print_part(const struct holders_report *r, const struct held_part *part)
 {
 	const struct holders *h = part->holders;
 	size_t most = selection_rows(r->selection, part->kind == HOLDERS_SMALL ? SMALL_ROWS : ROWS), rows = 0;
@@ -106,8 +102,8 @@ static void print_part(const struct holders_report *r, const struct holders_part
 static void print_cycles(const struct holders_report *r)
 {
 	const struct mt_hold_head *head = &r->held.snapshot.head;
-	for (size_t i = 0; i < r->part_count; i++) {
-		const struct holders_part *part = &r->parts[i];
+	for (size_t i = 0; i < r->parts.count; i++) {
+		const struct held_part *part = &r->parts.list[i];
 		uint64_t bytes = part->holders->cycles;
 		if (bytes >= (1u << 20) || (bytes && bytes >= part->holders->bytes / 20))
 			print("CYCLES  gc.collect() would free %s of %s%s\n", BYTES(bytes),
@@ -123,8 +119,8 @@ static void print_cycles(const struct holders_report *r)
 void holders_print(const struct holders_report *r)
 {
 	print_head(r);
-	for (size_t i = 0; i < r->part_count; i++)
-		print_part(r, &r->parts[i]);
+	for (size_t i = 0; i < r->parts.count; i++)
+		print_part(r, &r->parts.list[i]);
 	print_cycles(r);
 	for (unsigned i = 0; i < r->other_count; i++)
 		print("%salso pid %u %s: --process %u%s\n", output_begin(STYLE_FAINT), r->others[i]->pid,

@@ -54,20 +54,38 @@ static void add_moment(struct selection *sel, json_t *root, json_t *devices, jso
 	}
 }
 
-int peak_print_json(struct selection *sel, const struct moment *moments, size_t count)
+static json_t *json_seen(const struct held_seens *seen)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < seen->count; i++) {
+		const struct held_seen *s = &seen->list[i];
+		const struct mt_hold_head head = { .why = s->why };
+		json_t *o = json_object();
+		json_object_set_new(o, "pid", json_integer(s->process->pid));
+		json_object_set_new(o, "snapshot", json_integer(s->number + 1));
+		json_object_set_new(o, "at_s", json_seconds(s->ns));
+		json_object_set_new(o, "why", json_text(held_why(&head)));
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+int peak_print_json(struct selection *sel, const struct moments *m, const struct held_seens *seen)
 {
 	json_t *root = json_object(), *sites = json_array(), *devices = json_array();
 	struct left_out left = { 0 };
 	json_object_set_new(root, "version", json_integer(1));
 	json_object_set_new(root, "complete", json_boolean(reader_complete(sel->reader)));
-	json_object_set_new(root, "at_s", json_seconds(count ? moments[0].ns : 0));
+	json_object_set_new(root, "at_s", json_seconds(m->count ? m->moments[0].ns : 0));
 	if (moment_is_time(&sel->options->at))
 		json_object_set_new(root, "uncertain_bytes", json_bytes(model_fold(sel->model).now_bytes));
 	if (moment_is_time(&sel->options->at))
 		json_object_set_new(root, "uncertain_elsewhere_bytes",
 				    json_bytes(model_fold(sel->model).now_other_bytes));
-	for (size_t i = 0; i < count; i++)
-		add_moment(sel, root, devices, sites, &moments[i], &left);
+	for (size_t i = 0; i < m->count; i++)
+		add_moment(sel, root, devices, sites, &m->moments[i], &left);
+	if (sel->by == BY_HOLDER)
+		json_object_set_new(root, "seen", json_seen(seen));
 	json_object_set_new(root, "devices", devices);
 	json_object_set_new(root, "by", json_string(selection_by_name(sel)));
 	json_object_set_new(root, "sites", sites);

@@ -193,6 +193,19 @@ static void print_moment(struct selection *sel, const struct moment *at)
 		      COUNT(s->count - most));
 }
 
+static void print_seen(const struct held_seens *seen)
+{
+	enum { MOST = 3 };
+	for (size_t i = 0; i < seen->count && i < MOST; i++) {
+		const struct held_seen *s = &seen->list[i];
+		const struct mt_hold_head head = { .why = s->why };
+		output_line(STYLE_FAINT, output_format("held as seen at %s, %s (pid %u)", DURATION(s->ns),
+						       held_why(&head), s->process->pid));
+	}
+	if (seen->count > MOST)
+		output_line(STYLE_FAINT, output_format("and in %zu more snapshots", seen->count - MOST));
+}
+
 static int count_hosts(const struct moment *moments, int count)
 {
 	int n = 0;
@@ -201,11 +214,14 @@ static int count_hosts(const struct moment *moments, int count)
 	return n;
 }
 
-void peak_print(struct selection *sel, const struct moment *moments, int count)
+void peak_print(struct selection *sel, const struct moments *m, const struct held_seens *seen)
 {
+	const struct moment *moments = m->moments;
+	const int count = (int)m->count;
 	/* devices first where one ran out */
 	int hosts = sel->options->at.kind == WHEN_OOM ? count_hosts(moments, count) : 0;
 	selection_print_missing(sel);
+	print_seen(seen);
 	for (int k = 0, printed = 0; k < count; k++) {
 		const struct moment *at = &moments[(k + hosts) % count];
 		if (at->device && !at->sites->bytes && !sel->options->device)
