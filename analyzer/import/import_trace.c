@@ -309,11 +309,12 @@ static uint32_t node_of(struct import_trace *t, uint32_t parent, uint64_t pc, ui
 	return (uint32_t)t->node_count++;
 }
 
-static uint32_t evaluator(struct import_trace *t)
+/* Making it may move the list of frames. */
+static uint64_t evaluator_pc(struct import_trace *t)
 {
 	if (!t->evaluator)
 		t->evaluator = import_frame(t, &(struct import_frame){ .function = EVALUATOR, .library = "python" });
-	return t->evaluator;
+	return t->evaluator ? t->frames[t->evaluator].pc : 0;
 }
 
 struct import_stack import_stack(struct import_trace *t, const uint32_t *frames, size_t count)
@@ -327,7 +328,7 @@ struct import_stack import_stack(struct import_trace *t, const uint32_t *frames,
 		if (!frames[i])
 			continue;
 		if (f.python && !inside && native)
-			s.node = node_of(t, s.node, t->frames[evaluator(t)].pc, 0);
+			s.node = node_of(t, s.node, evaluator_pc(t), 0);
 		if (f.python)
 			s.node2 = node_of(t, s.node2, f.pc | (native && !inside ? MT_PY_ENTRY : 0), MT_NODE_PYTHON);
 		else
