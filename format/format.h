@@ -306,7 +306,8 @@ struct mt_rec_mode {
 	uint32_t reserved;
 };
 
-enum mt_backend { MT_BACKEND_CUDA = 1, MT_BACKEND_ASCEND = 2 };
+/* OTHER: only where a trace was imported, of a device that memtrace does not record */
+enum mt_backend { MT_BACKEND_CUDA = 1, MT_BACKEND_ASCEND = 2, MT_BACKEND_OTHER = 3 };
 
 /* A device as this process calls it. Processes share a device if backend and uuid (of one host) are the same. */
 struct mt_rec_device {
@@ -322,10 +323,16 @@ struct mt_rec_name {
 	uint32_t reserved;
 };
 
-enum mt_import_has { MT_IMPORT_HEAP = 1, MT_IMPORT_MAPPINGS = 2, MT_IMPORT_DEVICES = 4, MT_IMPORT_PINNED = 8 };
+enum mt_import_has {
+	MT_IMPORT_HEAP = 1,
+	MT_IMPORT_MAPPINGS = 2,
+	MT_IMPORT_DEVICES = 4,
+	MT_IMPORT_PINNED = 8,
+	MT_IMPORT_HISTORY = 16, /* else it is what was there at one or two moments */
+};
 
 struct mt_rec_import {
-	uint32_t has; /* enum mt_import_has, or'ed: kinds of memory that the file speaks of; the rest is unknown */
+	uint32_t has; /* enum mt_import_has, or'ed: what the file speaks of; the rest is unknown */
 	uint32_t reserved;
 };
 

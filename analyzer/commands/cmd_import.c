@@ -23,15 +23,18 @@ const struct option_spec cmd_import_spec = {
 	"memtrace import [-o DIR] FILE",
 	"Makes a trace of what another program has recorded, for report, peak, leaks,\n"
 	"frag, html, diff, whatif and all else. FILE is a memory snapshot of PyTorch's\n"
-	"(torch.cuda.memory._dump_snapshot) or a recording of heaptrack's, as it is or\n"
-	"compressed by gzip or zstd. Nothing that is in it is run. Prints the path of the\n"
-	"trace.",
+	"(torch.cuda.memory._dump_snapshot), a recording of heaptrack's or memray's, or a\n"
+	"profile of JAX's (jax.profiler.save_device_memory_profile) or another's in\n"
+	"pprof's format. It may be compressed by gzip, zstd or LZ4. Nothing that is in it\n"
+	"is run. Prints the path of the trace.",
 	rows,
 	OPTIONS_TEXT,
 	"  memtrace import snapshot.pickle\n"
 	"  memtrace report snapshot.pickle.memtrace\n"
 	"  memtrace frag snapshot.pickle.memtrace\n"
-	"  memtrace import heaptrack.app.4711.zst\n",
+	"  memtrace import heaptrack.app.4711.zst\n"
+	"  memtrace import memray-train.py.4711.bin\n"
+	"  memtrace import memory.prof\n",
 	"Read: docs/import.md",
 };
 
@@ -48,6 +51,8 @@ static int import(const char *path, const char *dir)
 	if (done.untimed)
 		print_error("memtrace: note: %s: %s of %s events have no time\n", path, COUNT(done.untimed),
 			    COUNT(done.events));
+	if (*done.remark)
+		print_error("memtrace: note: %s: %s\n", path, done.remark);
 	return 0;
 }
 

@@ -28,7 +28,8 @@ struct push_options {
 };
 
 static const struct option_row rows[] = {
-	{ "to", 0, "SERVER", OPTION_STRING, offsetof(struct push_options, to), "pyroscope or parca, at the URL", 0 },
+	{ "to", 0, "SERVER", OPTION_STRING, offsetof(struct push_options, to),
+	  "pyroscope or parca, at the URL (default: as MEMTRACE_PUSH says)", 0 },
 	{ "every", 0, "TIME", OPTION_DURATION, offsetof(struct push_options, every),
 	  "between two profiles (default 1m)", 0 },
 	{ "service", 0, "NAME", OPTION_STRING, offsetof(struct push_options, service),
@@ -46,7 +47,7 @@ static const struct option_row rows[] = {
 };
 
 const struct option_spec cmd_push_spec = {
-	"memtrace push --to pyroscope|parca [options] URL [PID or DIR]",
+	"memtrace push [--to pyroscope|parca URL] [options] [PID or DIR]",
 	"Profiles of a running program for a server that keeps those of many: each\n"
 	"minute what is alive and what was allocated since, by stack, for each kind of\n"
 	"memory; once more just before a control group is full. Until the program ends.\n"
@@ -67,23 +68,32 @@ static void stop(int number)
 	signal(number, SIG_DFL);
 }
 
-static int read_server(const char *name, enum push_server *server)
+/* SERVER=URL, as MEMTRACE_PUSH has it; an argument can be seen by other users, a variable can't. */
+static char *destination(const struct push_options *o)
 {
-	for (unsigned i = 0; name && i < PUSH_SERVERS; i++) {
-		if (!strcmp(name, push_servers[i])) {
-			*server = (enum push_server)i;
-			return 0;
-		}
-	}
-	return error_set(MT_EUSAGE, "--to", ERROR_NO_OFFSET, "pyroscope or parca");
+	const char *variable = getenv("MEMTRACE_PUSH");
+	return o->to ? output_format("%s=%s", o->to, o->common.ndirs ? o->common.dirs[0] : "")
+		     : strdup(variable ? variable : "");
+}
+
+static int read_server(const struct push_options *o, const char *to, enum push_server *server)
+{
+	const size_t name = strcspn(to, "=");
+	const char *url = to + name + (to[name] != '\0');
+	unsigned i = 0;
+	while (i < PUSH_SERVERS && (strlen(push_servers[i]) != name || strncmp(to, push_servers[i], name)))
+		i++;
+	*server = (enum push_server)i;
+	if (i == PUSH_SERVERS)
+		return error_set(MT_EUSAGE, "push", ERROR_NO_OFFSET, "--to pyroscope or parca, or MEMTRACE_PUSH");
+	if (o->common.ndirs > (o->to ? 2 : 1) || (strncmp(url, "http://", 7) && strncmp(url, "https://", 8)))
+		return error_set(MT_EUSAGE, "push", ERROR_NO_OFFSET,
+				 "needs the server's URL, http://..., then one program at most");
+	return 0;
 }
 
 static int check(const struct push_options *o)
 {
-	const char *url = o->common.ndirs ? o->common.dirs[0] : "";
-	if (o->common.ndirs < 1 || o->common.ndirs > 2 || (strncmp(url, "http://", 7) && strncmp(url, "https://", 8)))
-		return error_set(MT_EUSAGE, "push", ERROR_NO_OFFSET,
-				 "needs the server's URL, http://..., then one program at most");
 	if (o->every < LEAST_NS)
 		return error_set(MT_EUSAGE, "--every", ERROR_NO_OFFSET, "from 1 second on");
 	if (o->samples < 1 || o->bytes < 1024)
@@ -91,14 +101,14 @@ static int check(const struct push_options *o)
 	return 0;
 }
 
-static int push(const struct push_options *o, enum push_server server, const char *dir)
+static int push(const struct push_options *o, const char *to, enum push_server server, const char *dir)
 {
 	char wait[32];
 	snprintf(wait, sizeof(wait), "%" PRIu64, o->wait / 1000000000u);
-	char *const words[] = { (char *)push_servers[server], (char *)o->common.dirs[0], (char *)dir, wait };
-	char **sender = python_part_words("push", 4, words);
-	if (!sender)
-		return error_memory();
+	char *const words[] = { (char *)dir, wait };
+	char **sender = python_part_words("push", 2, words);
+	if (!sender || setenv("MEMTRACE_PUSH", to, 1))
+		return free(sender), error_memory();
 	signal(SIGINT, stop);
 	signal(SIGTERM, stop);
 	int e = push_follow(&(struct push){ .options = &o->common,
@@ -124,8 +134,8 @@ int cmd_push(int argc, char **argv)
 				  .service = getenv("MEMTRACE_PUSH_SERVICE"),
 				  .labels = getenv("MEMTRACE_PUSH_LABELS") };
 	enum push_server server = PUSH_PYROSCOPE;
-	const char *every = getenv("MEMTRACE_PUSH_EVERY");
-	char *owned = NULL;
+	const char *every = getenv("MEMTRACE_PUSH_EVERY"), *program = NULL;
+	char *owned = NULL, *to = NULL;
 	unsigned passed;
 	if (every && *every && mt_read_duration(every, &o.every))
 		return error_set(MT_EUSAGE, "MEMTRACE_PUSH_EVERY", ERROR_NO_OFFSET, "%s: not like 1m", every);
@@ -133,16 +143,20 @@ int cmd_push(int argc, char **argv)
 	if (e)
 		return e < 0 ? e : 0;
 	output_screen();
-	e = read_server(o.to, &server);
+	to = destination(&o);
+	e = to ? read_server(&o, to, &server) : error_memory();
 	if (e == 0)
 		e = check(&o);
-	if (e == 0 && o.common.ndirs == 2)
-		e = trace_of_pid(o.common.dirs[1], &owned);
+	if (e == 0 && o.common.ndirs > (o.to ? 1 : 0))
+		program = o.common.dirs[o.common.ndirs - 1];
+	if (e == 0 && program)
+		e = trace_of_pid(program, &owned);
 	else if (e == 0 && !(owned = newest_trace(&passed)))
 		e = error_set(MT_ENOTRACE, ".", ERROR_NO_OFFSET, "no trace is here");
 	if (e == 0)
-		e = push(&o, server, owned ? owned : o.common.dirs[1]);
+		e = push(&o, to, server, owned ? owned : program);
 	free(owned);
+	free(to);
 	options_free(&o.common);
 	return e;
 }

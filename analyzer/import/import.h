@@ -18,5 +18,7 @@ int import_file(const char *path, const char *dir, struct imported *out);
 /* The same of one kind. */
 int import_torch(const char *path, const char *dir, struct imported *out);
 int import_heaptrack(const char *path, const char *dir, struct imported *out);
+int import_memray(const char *path, const char *dir, struct imported *out);
+int import_pprof(const char *path, const char *dir, struct imported *out);
 
 #endif

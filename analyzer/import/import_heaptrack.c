@@ -376,8 +376,10 @@ static void heaptrack_fini(struct heaptrack *h)
 
 int import_heaptrack(const char *path, const char *dir, struct imported *out)
 {
-	struct heaptrack h = { .out = out,
-			       .source = { .what = WHAT, .path = path, .lacks = LACKS, .has = MT_IMPORT_HEAP } };
+	struct heaptrack h = {
+		.out = out,
+		.source = { .what = WHAT, .path = path, .lacks = LACKS, .has = MT_IMPORT_HEAP | MT_IMPORT_HISTORY }
+	};
 	out->what = WHAT;
 	int e = input_open(&h.in, path);
 	if (!e)

@@ -1022,8 +1022,10 @@ static void torch_fini(struct torch *t)
 
 int import_torch(const char *path, const char *dir, struct imported *out)
 {
-	struct torch t = { .out = out,
-			   .source = { .what = WHAT, .path = path, .lacks = LACKS, .has = MT_IMPORT_DEVICES } };
+	struct torch t = {
+		.out = out,
+		.source = { .what = WHAT, .path = path, .lacks = LACKS, .has = MT_IMPORT_DEVICES | MT_IMPORT_HISTORY }
+	};
 	const struct unpickle_caller caller = { keys, take, &t };
 	out->what = WHAT;
 	int e = input_open(&t.in, path);

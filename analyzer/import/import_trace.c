@@ -38,6 +38,7 @@ struct text {
 struct code {
 	const char *file, *function;
 	uint32_t count, line; /* lines so far, the last of them */
+	uint32_t version, first_line;
 	unsigned char *table;
 	size_t bytes, room;
 };
@@ -68,7 +69,9 @@ struct import_trace {
 	size_t module_count, module_room;
 	struct mt_node *nodes; /* by id */
 	size_t node_count, node_room;
-	struct hash_index node_index; /* numbers are ids */
+	struct hash_index node_index;     /* numbers are ids */
+	struct import_library *libraries; /* that are mapped; paths are ours */
+	size_t library_count, library_room;
 	struct symbols *symbols;
 	uint32_t evaluator; /* its frame; 0 = not needed yet */
 	unsigned char *log;
@@ -212,6 +215,7 @@ static uint64_t python_place(struct import_trace *t, const char *file, const cha
 	}
 	struct code *c = &t->codes[x->number];
 	if (made) {
+		c->version = LINES_VERSION;
 		c->file = strdup(file);
 		c->function = strdup(function);
 		t->code_count = x->number;
@@ -305,11 +309,12 @@ static uint32_t node_of(struct import_trace *t, uint32_t parent, uint64_t pc, ui
 	return (uint32_t)t->node_count++;
 }
 
-static uint32_t evaluator(struct import_trace *t)
+/* Making it may move the list of frames. */
+static uint64_t evaluator_pc(struct import_trace *t)
 {
 	if (!t->evaluator)
 		t->evaluator = import_frame(t, &(struct import_frame){ .function = EVALUATOR, .library = "python" });
-	return t->evaluator;
+	return t->evaluator ? t->frames[t->evaluator].pc : 0;
 }
 
 struct import_stack import_stack(struct import_trace *t, const uint32_t *frames, size_t count)
@@ -323,7 +328,7 @@ struct import_stack import_stack(struct import_trace *t, const uint32_t *frames,
 		if (!frames[i])
 			continue;
 		if (f.python && !inside && native)
-			s.node = node_of(t, s.node, t->frames[evaluator(t)].pc, 0);
+			s.node = node_of(t, s.node, evaluator_pc(t), 0);
 		if (f.python)
 			s.node2 = node_of(t, s.node2, f.pc | (native && !inside ? MT_PY_ENTRY : 0), MT_NODE_PYTHON);
 		else
@@ -331,6 +336,79 @@ struct import_stack import_stack(struct import_trace *t, const uint32_t *frames,
 		inside = f.python;
 	}
 	return s;
+}
+
+uint32_t import_code(struct import_trace *t, const struct import_code *code)
+{
+	const size_t number = t->code_count + 1;
+	if (number > MT_PY_MAX_CODE)
+		fail(t, error_set(MT_ELARGE, t->source->path, ERROR_NO_OFFSET, "has too many functions"));
+	if (fail(t, 0) || fail(t, vec_reserve(t->codes, t->code_room, number + 1)))
+		return 0;
+	struct code *c = &t->codes[number];
+	*c = (struct code){ .file = strdup(code->file),
+			    .function = strdup(code->function),
+			    .version = code->version,
+			    .first_line = code->first_line,
+			    .table = malloc(code->bytes + 1),
+			    .bytes = code->bytes };
+	t->code_count = number;
+	if (!c->file || !c->function || !c->table)
+		return fail(t, error_memory()), 0;
+	memcpy(c->table, code->table, code->bytes);
+	return (uint32_t)number;
+}
+
+uint32_t import_python_node(struct import_trace *t, uint32_t parent, uint32_t code, uint32_t offset, bool entry)
+{
+	const uint64_t pc = MT_PY_FRAME | (uint64_t)code << 32 | MT_PY_OFFSET(offset) | (entry ? MT_PY_ENTRY : 0);
+	return t->error ? 0 : node_of(t, parent, pc, MT_NODE_PYTHON);
+}
+
+uint32_t import_native_node(struct import_trace *t, uint32_t parent, uint64_t return_address)
+{
+	return t->error ? 0 : node_of(t, parent, return_address & ~MT_PY_FRAME, 0);
+}
+
+static bool is_there(const struct import_library *a, const struct import_library *b)
+{
+	return a->bias == b->bias && a->start == b->start && a->end == b->end && !strcmp(a->path, b->path);
+}
+
+/* What was where it lies is no longer there. */
+static void unload(struct import_trace *t, const struct import_library *by)
+{
+	size_t left = 0;
+	for (size_t i = 0; i < t->library_count; i++) {
+		const struct import_library l = t->libraries[i];
+		const struct mt_rec_unmodule gone = { .start = l.start, .node_until = (uint32_t)t->node_count };
+		if (l.start >= by->end || l.end <= by->start) {
+			t->libraries[left++] = l;
+			continue;
+		}
+		record(t, MT_REC_UNMODULE, (struct piece[]){ { &gone, sizeof(gone) } }, 1);
+		free((char *)l.path);
+	}
+	t->library_count = left;
+}
+
+void import_library(struct import_trace *t, const struct import_library *l)
+{
+	for (size_t i = 0; i < t->library_count; i++)
+		if (is_there(&t->libraries[i], l))
+			return;
+	unload(t, l);
+	char *path = strdup(l->path);
+	if (!path || vec_reserve_raw(t->libraries, t->library_room, t->library_count + 1)) {
+		free(path);
+		fail(t, error_memory());
+		return;
+	}
+	t->libraries[t->library_count++] = (struct import_library){ path, l->bias, l->start, l->end };
+	const struct mt_rec_module module = {
+		.bias = l->bias, .start = l->start, .end = l->end, .node_from = (uint32_t)t->node_count
+	};
+	record(t, MT_REC_MODULE, (struct piece[]){ { &module, sizeof(module) }, text_piece(path) }, 2);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------------------- */
@@ -382,7 +460,7 @@ static void write_codes(struct import_trace *t)
 {
 	for (size_t i = 1; i <= t->code_count && !t->error; i++) {
 		const struct code *c = &t->codes[i];
-		const struct mt_rec_code code = { (uint32_t)i, LINES_VERSION, 0, (uint32_t)c->bytes };
+		const struct mt_rec_code code = { (uint32_t)i, c->version, c->first_line, (uint32_t)c->bytes };
 		record(t, MT_REC_CODE,
 		       (struct piece[]){ { &code, sizeof(code) },
 					 { c->table, c->bytes },
@@ -553,6 +631,9 @@ int import_trace_close(struct import_trace *t, bool whole)
 		free((char *)t->codes[i].function);
 		free(t->codes[i].table);
 	}
+	while (t->library_count)
+		free((char *)t->libraries[--t->library_count].path);
+	free(t->libraries);
 	free_texts(&t->frame_texts);
 	free_texts(&t->code_texts);
 	free_texts(&t->module_texts);

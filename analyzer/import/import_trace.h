@@ -55,6 +55,29 @@ uint32_t import_frame(struct import_trace *t, const struct import_frame *frame);
 /* The stack of these frames, innermost first. */
 struct import_stack import_stack(struct import_trace *t, const uint32_t *frames, size_t count);
 
+/* Stacks that are known frame by frame, as the interpreter and an unwinder have them. Each frame is a node below that
+ * of its caller, 0 = the outermost; those of Python's make up node2 of a stack, those of addresses node. */
+struct import_code {
+	const char *function, *file;
+	uint32_t version, first_line; /* of CPython: 0x030b for 3.11 */
+	const unsigned char *table;   /* of its lines: co_linetable, co_lnotab before 3.10 */
+	size_t bytes;
+};
+
+uint32_t import_code(struct import_trace *t, const struct import_code *code);
+
+/* `entry`: the evaluator was entered for it. */
+uint32_t import_python_node(struct import_trace *t, uint32_t parent, uint32_t code, uint32_t offset, bool entry);
+uint32_t import_native_node(struct import_trace *t, uint32_t parent, uint64_t return_address);
+
+/* A file that is mapped there from now on: of the nodes that come. Its names are looked up in it by who asks. */
+struct import_library {
+	const char *path;
+	uint64_t bias, start, end;
+};
+
+void import_library(struct import_trace *t, const struct import_library *library);
+
 /* Numbers of a hook and of a device, for events; from 1 on. */
 uint32_t import_hook(struct import_trace *t, const char *name);
 uint32_t import_device(struct import_trace *t, enum mt_backend backend, uint32_t ordinal);

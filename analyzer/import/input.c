@@ -1,5 +1,6 @@
 #include "analyzer/import/input.h"
 
+#include "analyzer/import/lz4.h"
 #include "analyzer/util/error.h"
 
 #include <errno.h>
@@ -18,7 +19,8 @@ static int start_gzip(struct input *in)
 
 int input_open(struct input *in, const char *path)
 {
-	static const unsigned char gzip[] = { 0x1f, 0x8b }, zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
+	static const unsigned char gzip[] = { 0x1f, 0x8b }, zstd[] = { 0x28, 0xb5, 0x2f, 0xfd },
+				   lz4[] = { 0x04, 0x22, 0x4d, 0x18 };
 	*in = (struct input){ .path = path, .ended = true };
 	in->file = fopen(path, "rb");
 	if (!in->file)
@@ -35,6 +37,8 @@ int input_open(struct input *in, const char *path)
 		return start_gzip(in);
 	if (in->packed_count > 4 && !memcmp(in->packed, zstd, sizeof(zstd)))
 		return (in->zstd = ZSTD_createDCtx()) ? 0 : error_memory();
+	if (in->packed_count > 4 && !memcmp(in->packed, lz4, sizeof(lz4)))
+		return (in->lz4 = lz4_new()) ? 0 : error_memory();
 	return 0;
 }
 
@@ -46,6 +50,7 @@ void input_close(struct input *in)
 		inflateEnd(in->gzip);
 	free(in->gzip);
 	ZSTD_freeDCtx(in->zstd);
+	lz4_free(in->lz4);
 	free(in->bytes);
 	free(in->packed);
 	*in = (struct input){ 0 };
@@ -93,22 +98,38 @@ static int read_packed(struct input *in)
 	return ferror(in->file) ? error_errno(MT_EIO, in->path, (int64_t)in->offset) : 0;
 }
 
+static int unpack_lz4(struct input *in)
+{
+	const unsigned char *from = in->packed + in->packed_at;
+	long count = lz4_step(in->lz4, &from, in->packed + in->packed_count, in->bytes, ROOM, &in->ended);
+	if (count < 0)
+		return input_bad(in, "is no whole LZ4 file");
+	in->packed_at = (size_t)(from - in->packed);
+	in->count = (size_t)count;
+	return 0;
+}
+
+static int unpack(struct input *in)
+{
+	return in->gzip ? unpack_gzip(in) : in->zstd ? unpack_zstd(in) : unpack_lz4(in);
+}
+
 int input_fill(struct input *in)
 {
 	int e = 0;
 	in->at = in->count = 0;
 	while (!e && !in->count) {
-		bool packed = in->gzip || in->zstd, more = in->packed_at < in->packed_count;
+		bool packed = in->gzip || in->zstd || in->lz4, more = in->packed_at < in->packed_count;
 		if (!more && (e = read_packed(in)) == 0 && !(more = in->packed_count > 0) && (in->ended || !packed))
 			return 0;
 		if (e < 0)
 			return e;
 		if (!more && packed) { /* what the decompressor still holds */
-			e = in->gzip ? unpack_gzip(in) : unpack_zstd(in);
+			e = unpack(in);
 			if (!e && !in->count)
 				return error_set(MT_ECUT, in->path, (int64_t)in->offset, NULL);
 		} else if (packed) {
-			e = in->gzip ? unpack_gzip(in) : unpack_zstd(in);
+			e = unpack(in);
 		} else {
 			unsigned char *swap = in->bytes;
 			in->bytes = in->packed;
@@ -117,8 +138,10 @@ int input_fill(struct input *in)
 			in->packed_count = 0;
 		}
 	}
+	if (in->limit && in->count > in->limit - in->offset)
+		in->count = in->limit > in->offset ? in->limit - in->offset : 0;
 	in->offset += in->count;
-	return e < 0 ? e : 1;
+	return e < 0 ? e : in->count > 0;
 }
 
 int input_read(struct input *in, void *to, size_t count)

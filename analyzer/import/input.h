@@ -1,4 +1,4 @@
-/* A file of another program, read from its beginning to its end: as it is, or compressed by gzip or zstd. */
+/* A file of another program, read from its beginning to its end: as it is, or compressed by gzip, zstd or LZ4. */
 #ifndef MT_IMPORT_INPUT_H
 #define MT_IMPORT_INPUT_H
 
@@ -11,11 +11,13 @@ struct input {
 	const char *path; /* borrowed */
 	FILE *file;
 	uint64_t offset; /* of the next byte, decompressed */
+	uint64_t limit;  /* it ends there, at the latest; 0 = none. For whoever has opened one that is not compressed */
 	unsigned char *bytes;
 	size_t at, count;
 	struct z_stream_s *gzip;
 	struct ZSTD_DCtx_s *zstd;
-	unsigned char *packed; /* of these two */
+	struct lz4 *lz4;
+	unsigned char *packed; /* of these three */
 	size_t packed_at, packed_count;
 	bool ended; /* the compressed stream is whole so far */
 };

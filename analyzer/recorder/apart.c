@@ -54,8 +54,9 @@ void apart_set_up(const char *log)
 		close(fd);
 }
 
-/* Of the directory itself: `dir` is one of our descriptors. */
-static void become_push(char *server, char *url, const char *dir, char **env)
+/* Of the directory itself: `dir` is one of our descriptors. Where it sends to is in the environment, which others can't
+ * see. */
+static void become_push(const char *dir, char **env)
 {
 	static char path[PATH_MAX], log[PATH_MAX + 16];
 	ssize_t n = readlink(dir, path, sizeof(path) - 1);
@@ -63,24 +64,24 @@ static void become_push(char *server, char *url, const char *dir, char **env)
 	snprintf(log, sizeof(log), "%s/push.log", path);
 	apart_set_up(log);
 	nice(10);
-	execve("/proc/self/exe", (char *[]){ "memtrace", "push", "--to", server, url, path, NULL }, env);
+	execve("/proc/self/exe", (char *[]){ "memtrace", "push", path, NULL }, env);
 	_exit(127);
 }
 
 void apart_push(const char *dir)
 {
 	const char *wanted = getenv("MEMTRACE_PUSH");
-	char *server = strdup(wanted ? wanted : ""), *url = server ? strchr(server, '=') : NULL;
-	char **env = url ? apart_environment((const char *const[]){ NULL }) : NULL;
+	char *setting = NULL, **env = NULL;
+	if (wanted && strchr(wanted, '=') && asprintf(&setting, "MEMTRACE_PUSH=%s", wanted) > 0)
+		env = apart_environment((const char *const[]){ setting, NULL });
 	pid_t child = env ? fork() : -1;
 	if (child == 0) {
-		*url++ = '\0';
 		if (fork() == 0) /* nobody waits for it */
-			become_push(server, url, dir, env);
+			become_push(dir, env);
 		_exit(0);
 	}
 	if (child > 0)
 		waitpid(child, NULL, 0);
 	free(env);
-	free(server);
+	free(setting);
 }

@@ -104,6 +104,7 @@ static struct symbol_module *module_of(struct stacks *s, const struct process *p
 								     .build_id_bytes = m->build_id_bytes,
 								     .seen_ns = p->start_real_ns +
 										(process_ns(p, m->ticks) - p->start_ns),
+								     .any_build_id = *p->imported != '\0',
 							     });
 	return map->modules[i];
 }

@@ -1,13 +1,15 @@
-"""Sends what memtrace push has queued: python3 -m libmemtrace.push SERVER URL FOLDER SECONDS
+"""Sends what memtrace push has queued: MEMTRACE_PUSH=SERVER=URL python3 -m libmemtrace.push FOLDER SECONDS
 
 Requests are files push-NUMBER.json in the folder. They go in their order, and are removed when the server has them, or
 refuses them for good. What can't be sent is tried again, later and later. A line on stdin: there is another one; the
 end of stdin: none will come, and what can't be sent within so many seconds stays for the next time.
 """
 import base64
+import http.client
 import os
 import re
 import select
+import signal
 import sys
 import time
 import urllib.error
@@ -16,7 +18,8 @@ import urllib.request
 from typing import Dict, List, Tuple
 
 PATHS = {"pyroscope": "/push.v1.PusherService/Push", "parca": "/api/profiles/writeraw"}
-TIMEOUT = 15  # seconds, of one request
+TIMEOUT = 15  # seconds without a word of the server's
+WHOLE = 60  # seconds of one request and its answer
 FIRST, MOST = 1.0, 60.0  # seconds until it is tried again
 PASSING = (408, 425, 429)  # and 5xx: what a server says that will have it later
 
@@ -40,6 +43,20 @@ def waiting(folder: str) -> List[str]:
     return sorted(os.path.join(folder, name) for name in os.listdir(folder) if re.fullmatch(r"push-\d+\.json", name))
 
 
+class Stays(urllib.request.HTTPRedirectHandler):
+    """A profile is no question that could be asked elsewhere, and a password is for who was named."""
+
+    def redirect_request(self, *_):  # type: ignore[no-untyped-def]
+        return None
+
+
+OPENER = urllib.request.build_opener(Stays)
+
+
+def too_long(*_: object) -> None:
+    raise TimeoutError("no whole answer in %d s" % WHOLE)
+
+
 class Sender:
     def __init__(self, server: str, url: str, folder: str) -> None:
         self.url, self.headers = address(server, url)
@@ -59,6 +76,17 @@ class Sender:
         self.failing = True
         self.wait = max(seconds, min(MOST, 2 * self.wait or FIRST))
 
+    def ask(self, body: bytes) -> Tuple[int, str, str]:
+        """(status, Retry-After, what is said of it)"""
+        request = urllib.request.Request(self.url, body, self.headers, method="POST")
+        try:
+            with OPENER.open(request, timeout=TIMEOUT) as answer:
+                return answer.status, "", ""
+        except urllib.error.HTTPError as error:
+            with error:
+                said = error.headers.get("Location") or error.read(300).decode("utf-8", "replace").strip()
+                return error.code, error.headers.get("Retry-After", ""), said[:300]
+
     def send(self, path: str) -> bool:
         """Whether the file is done with."""
         try:
@@ -66,23 +94,21 @@ class Sender:
                 body = file.read()
         except FileNotFoundError:
             return True  # too many waited
-        request = urllib.request.Request(self.url, body, self.headers, method="POST")
+        signal.alarm(WHOLE)
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-                answer.read(65536)
-        except urllib.error.HTTPError as error:
-            text = error.read(300).decode("utf-8", "replace").strip()
-            if error.code in PASSING or error.code >= 500:
-                after = error.headers.get("Retry-After", "")
-                self.later("HTTP %d" % error.code, min(float(after), MOST) if after.isdigit() else 0)
-                return False
-            self.say("%s: refused with HTTP %d: %s" % (self.url, error.code, text))
-        except (OSError, ValueError, urllib.error.URLError) as error:
+            status, after, text = self.ask(body)
+        except (OSError, ValueError, http.client.HTTPException) as error:
             self.later(str(getattr(error, "reason", error)) or type(error).__name__, 0)
             return False
-        else:
-            if self.failing:
-                self.say("%s: answers again" % self.url)
+        finally:
+            signal.alarm(0)
+        if status in PASSING or status >= 500:
+            self.later("HTTP %d" % status, min(float(after), MOST) if re.fullmatch("[0-9]{1,9}", after) else 0)
+            return False
+        if not 200 <= status < 300:
+            self.say("%s: refused with HTTP %d: %s" % (self.url, status, text))
+        elif self.failing:
+            self.say("%s: answers again" % self.url)
         self.failing = False
         self.wait = 0.0
         os.unlink(path)
@@ -105,7 +131,9 @@ def more_came(seconds: float) -> bool:
     return bool(os.read(0, 4096))
 
 
-def main(server: str, url: str, folder: str, patience: float) -> int:
+def main(folder: str, patience: float) -> int:
+    signal.signal(signal.SIGALRM, too_long)
+    server, url = os.environ["MEMTRACE_PUSH"].split("=", 1)
     sender = Sender(server, url, folder)
     open_ended, deadline = True, 0.0
     tried = 0.0  # when
@@ -126,4 +154,4 @@ def main(server: str, url: str, folder: str, patience: float) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])))
+    sys.exit(main(sys.argv[1], float(sys.argv[2])))

@@ -135,7 +135,7 @@ def case_frees_of_nothing_are_told():
 
 def case_damaged():
     """Whatever it says: it is refused in one line, or becomes a trace that is whole."""
-    rng, whole = random.Random(7), Made(8).text[:6000].encode()
+    rng, whole = random.Random(7), Made(8).text[:6000].rpartition("\n")[0].encode() + b"\n"
     tool = next(p for p in (os.path.join(mt.BUILD, "asan/memtrace"), mt.MEMTRACE) if os.path.exists(p))
     for number in range(120):
         damaged = bytearray(whole)

@@ -5,11 +5,14 @@ import collections
 import http.server
 import json
 import os
+import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import cgroup
@@ -119,9 +122,33 @@ def recorded(program=PROGRAM, **env):
     return path
 
 
+class Arguments:
+    """Those of all processes that come by."""
+
+    def __enter__(self):
+        self.words, self.over = set(), False
+        self.thread = threading.Thread(target=self.look)
+        self.thread.start()
+        return self
+
+    def look(self):
+        while not self.over:
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                try:
+                    with open("/proc/%s/cmdline" % pid, "rb") as file:
+                        self.words.add(tuple(file.read().split(b"\0")))
+                except OSError:
+                    pass  # it is gone
+            time.sleep(0.02)
+
+    def __exit__(self, *_):
+        self.over = True
+        self.thread.join()
+
+
 def push(server, url, *words, status=0, **options):
-    done = mt.execute([mt.MEMTRACE, "push", "--to", server, *words], env=mt.clean_env(**options.pop("env", {})), **options) if url is None else \
-        mt.execute([mt.MEMTRACE, "push", "--to", server, url, *words], env=mt.clean_env(**options.pop("env", {})), **options)
+    to = ["--to", server, url] if url else []
+    done = mt.execute([mt.MEMTRACE, "push", *to, *words], env=mt.clean_env(**options.pop("env", {})), **options)
     mt.equal((done.status, done.out), (status, ""), done.err)
     return done.err
 
@@ -308,16 +335,150 @@ def case_the_queue_waits_for_a_server():
 
 
 def case_the_recorder_does_it():
-    """The program is as it was; nothing of it is in the trace when all was sent."""
-    with Server() as server:
+    """The program is as it was; nothing of it is in the trace when all was sent. The URL is in nobody's arguments."""
+    with Server() as server, Arguments() as seen:
+        address = server.url.replace("//", "//me:secret@")
         path = os.path.join(mt.scratch("trace"), "t")
-        env = mt.shim_env(path, MEMTRACE_PUSH="parca=" + server.url, MEMTRACE_PUSH_EVERY="1s", MEMTRACE_PUSH_LABELS="team=a")
+        env = mt.shim_env(path, MEMTRACE_PUSH="parca=" + address, MEMTRACE_PUSH_EVERY="1s", MEMTRACE_PUSH_LABELS="team=a")
         done = mt.execute([mt.python(), "-c", STEPS], env=env, stdin=b"")
         mt.equal((done.status, done.out, done.err), (0, "ready\n", ""))
         mt.until(lambda: of_site([p for p in server.profiles(__name__="heap", team="a") if p.types[0].startswith("alloc")], "passing") == [10800, 10800 * 70001],
                  "all that was allocated", pause=0.5)
         mt.until(lambda: not [f for f in os.listdir(path) if "push" in f], "its end")
     mt.equal(len(mt.Trace(path).report["processes"]), 1, "processes that were recorded")
+    mt.equal(server.got[0][2]["Authorization"], "Basic " + base64.b64encode(b"me:secret").decode())
+    senders = [words for words in seen.words if b"libmemtrace.push" in words and path.encode() in words]
+    mt.check(senders and any(b"push" in words and b"libmemtrace.push" not in words for words in seen.words if path.encode() in words), "were not seen")
+    mt.equal([words for words in seen.words if b"secret" in b" ".join(words)], [])
+
+
+def case_the_url_from_a_variable():
+    """What is no argument nobody sees; what is one counts."""
+    trace = recorded()
+    with Server() as server, Server() as other, Arguments() as seen:
+        push("pyroscope", None, trace, env={"MEMTRACE_PUSH": "pyroscope=" + server.url})
+        push("parca", other.url, trace, env={"MEMTRACE_PUSH": "pyroscope=" + server.url})
+    mt.equal(([path for path, _, _ in server.got], [path for path, _, _ in other.got]), ([PATHS["pyroscope"]], [PATHS["parca"]]))
+    mt.equal([words for words in seen.words if server.url.encode() in b" ".join(words)], [])
+    done = mt.execute([mt.MEMTRACE, "push", trace], env=mt.clean_env(MEMTRACE_PUSH="x=http://h"))
+    mt.equal((done.status, "MEMTRACE_PUSH" in done.err), (2, True), done.err)
+
+
+# (what it answers, whether the request is done with, "..." in what is said)
+ANSWERS = {
+    "fine": (b"HTTP/1.0 200 OK\r\n\r\n", True, None),
+    "fine, and cut": (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", True, None),
+    "nothing": (b"", False, "it is tried again"),
+    "no HTTP": (b"SSH-2.0-OpenSSH_9.6\r\n", False, "it is tried again"),
+    "no number": (b"HTTP/1.1 OK\r\n\r\n", False, "it is tried again"),
+    "endless line": (b"HTTP/1.1 200 " + b"x" * 70000, False, "it is tried again"),
+    "endless headers": (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 300 + b"\r\n", False, "it is tried again"),
+    "refused, and cut": (b"HTTP/1.1 400 no\r\nContent-Length: 99\r\n\r\n{", True, "refused with HTTP 400: {"),
+    "refused": (b"HTTP/1.0 400 no\r\n\r\n\x1b[2Jwhy\xff", True, "refused with HTTP 400: ?[2Jwhy?"),
+    "later, by no number": (b"HTTP/1.0 429 no\r\nRetry-After: \xb2\r\n\r\n", False, "HTTP 429"),
+    "later, by a long one": (b"HTTP/1.0 503 no\r\nRetry-After: " + b"9" * 5000 + b"\r\n\r\n", False, "HTTP 503"),
+    "chunks that are none": (b"HTTP/1.1 500 no\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", False, "it is tried again"),
+    "elsewhere": (b"HTTP/1.0 302 no\r\nLocation: http://127.0.0.1:9/x\r\n\r\n", True, "refused with HTTP 302: http://127.0.0.1:9/x"),
+    "nowhere": (b"HTTP/1.0 308 no\r\nLocation: http://[\r\n\r\n", False, "it is tried again"),
+}
+
+
+class Raw:
+    """Answers each request with these bytes."""
+
+    def __enter__(self):
+        self.answer, self.asked = b"", 0
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = "http://127.0.0.1:%d" % self.socket.getsockname()[1]
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+        return self
+
+    def serve(self):
+        while True:
+            client, _ = self.socket.accept()
+            with client:
+                got = client.recv(65536)
+                if not got:
+                    return
+                while b"{}" not in got:
+                    got += client.recv(65536)
+                self.asked += 1
+                client.sendall(self.answer)
+
+    def __exit__(self, *_):
+        socket.create_connection(self.socket.getsockname()).close()
+        self.thread.join()
+        self.socket.close()
+
+
+def sender(url):
+    """(a sender whose words are a list, the file that it is to send)"""
+    sys.path.insert(0, os.path.join(mt.TOP, "python"))
+    from libmemtrace import push as part
+    folder, said = mt.scratch("queue"), []
+    made = part.Sender("parca", url, folder)
+    made.say = lambda what: said.append(re.sub(r"[^ -~]", "?", what))
+    return made, said, os.path.join(folder, "push-000001.json")
+
+
+def answered(server, answer):
+    """(done with, the file is there, what was said)"""
+    made, said, path = sender(server.url)
+    with open(path, "w") as file:
+        file.write("{}")
+    server.answer = answer
+    return made.send(path), os.path.exists(path), said
+
+
+@mt.variants(*ANSWERS)
+def case_answers(name):
+    answer, done, word = ANSWERS[name]
+    with Raw() as server:
+        got = answered(server, answer)
+    mt.equal((got[:2], len(got[2])), ((done, not done), int(word is not None)), "%s" % got[2])
+    mt.check(word is None or word in got[2][0], "%s" % got[2])
+    mt.equal(server.asked, 1, "requests")
+
+
+def case_damaged_answers():
+    """Whatever comes: the request is done with, or stays."""
+    rng, known = random.Random(5), [answer for answer, _, _ in ANSWERS.values() if len(answer) < 500]
+    with Raw() as server:
+        for number in range(300):
+            answer = bytearray(rng.choice(known))
+            for _ in range(rng.randrange(1, 6)):
+                at = rng.randrange(len(answer) + 1)
+                answer[at:at + rng.randrange(3)] = rng.choice([b"\0", b"\r\n", b": ", b"9", b"\xff", b"HTTP/1.1 ", bytes([rng.randrange(256)])])
+            done, there, said = answered(server, bytes(answer))
+            mt.check(done != there and len(said) <= 1, "%d: %r: %s" % (number, answer, said))
+
+
+def case_an_answer_that_drips():
+    """A word now and then is no answer: it ends, and the request stays."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        made, said, path = sender("http://127.0.0.1:%d" % listening.getsockname()[1])
+        with open(path, "w") as file:
+            file.write("{}")
+
+        def drip():
+            client, _ = listening.accept()
+            with client:
+                try:
+                    while True:
+                        client.sendall(b"H")
+                        time.sleep(0.1)
+                except OSError:
+                    pass
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        part = sys.modules["libmemtrace.push"]
+        before, part.WHOLE = part.WHOLE, 1
+        signal.signal(signal.SIGALRM, part.too_long)
+        mt.equal((made.send(path), os.path.exists(path), said[0].endswith("no whole answer in 1 s; it is tried again")), (False, True, True), "%s" % said)
+        part.WHOLE = before
+        thread.join()
 
 
 GROWS = """

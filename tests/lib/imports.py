@@ -1,7 +1,9 @@
 """PyTorch's own snapshots, of programs on the stand-in that memtrace did not record, and what memtrace import makes of them."""
 import json
 import os
+import random
 import signal
+import sys
 
 import gpu
 import mt
@@ -59,3 +61,43 @@ def report(trace):
     done = mt.execute([mt.MEMTRACE, "report", "--json", trace], env=mt.clean_env())
     mt.equal((done.status, done.err), (0, ""))
     return json.loads(done.out)
+
+
+def mutant(rng, whole, words):
+    """Bytes changed, taken out, doubled, and of another place; words of the format put in."""
+    damaged = bytearray(whole)
+    for _ in range(rng.choice((1, 1, 1, 2, 6))):
+        at, how = rng.randrange(len(damaged) + 1), rng.randrange(5)
+        if how == 0:
+            damaged[at:at + 1] = bytes([rng.randrange(256)])
+        elif how == 1:
+            del damaged[at:at + rng.choice([1, 4, 200])]
+        elif how == 2:
+            there = rng.randrange(len(damaged) + 1)
+            damaged[at:at] = damaged[there:there + rng.randrange(100)]
+        elif how == 3:
+            damaged[at:at + rng.randrange(4)] = bytes([rng.choice([0, 1, 2, 0x7f, 0x80, 0xff])])
+        else:
+            damaged[at:at + rng.randrange(2)] = rng.choice(words)
+    return bytes(damaged) or b"?"
+
+
+def fuzz(wholes, count, words, seed=7):
+    """Whatever a file says: it is refused in one line, or becomes a trace that is whole; within what tests/fuzz allows for memory and time."""
+    sys.path.insert(0, os.path.join(mt.TOP, "tests/fuzz"))
+    import fuzzing
+    rng, became = random.Random(seed), 0
+    for number in range(count):
+        path = os.path.join(mt.scratch("fuzz"), "file")
+        with open(path, "wb") as file:
+            file.write(mutant(rng, rng.choice(wholes), words))
+        tool, kind = (fuzzing.ASAN, "asan") if number % 4 and os.path.exists(fuzzing.ASAN) else (mt.MEMTRACE, "plain")
+        run = fuzzing.Run(["import", path], tool, kind)
+        why = run.complaint() or (None if len(run.err.splitlines()) <= 2 else "many lines")
+        mt.check(not why, "%d: %s" % (number, why))
+        mt.equal(os.path.exists(path + ".memtrace"), run.status == 0, "%d: a trace" % number)
+        if run.status == 0:
+            became += 1
+            checked = fuzzing.Run(["check", path + ".memtrace"], mt.MEMTRACE, "plain")
+            mt.check(checked.out.endswith(b"complete\n"), "%d: not whole: %r" % (number, checked.out[-300:]))
+    print("# %d files, of which %d became traces" % (count, became))

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""memtrace import of 20 snapshots of PyTorch's, equal to the byte, and of one of a gigabyte."""
+"""memtrace import of 20 snapshots of PyTorch's, equal to the byte, and of one of a gigabyte; of memray's and JAX's own files."""
 # timeout: 1800
 import importlib
+import json
 import os
+import pickle
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cases"))
 import imports
 import mt
+import reach
 
 quick = importlib.import_module("import")
+heaptrack, memray, pprof = (importlib.import_module("import_" + name) for name in ("heaptrack", "memray", "pprof"))
 GIGABYTE = 1_000_000_000
 
 
@@ -29,6 +33,65 @@ def case_a_gigabyte():
     mt.check(size > GIGABYTE, "only %d bytes" % size)
     mt.check(most < 1 << 30, "%d bytes of memory" % most)
     print("# %.2f GB in %.0f MiB" % (size / 1e9, most / 2**20))
+
+
+@mt.variants(*memray.WAYS)
+def case_equals_memrays_own(way):
+    memray.equals_memrays_own(way)
+
+
+# What is alive, as its arrays say: one line makes five of them, another line one.
+JAX = """
+import json, sys
+import jax, jax.numpy as jnp
+def make(n):
+    return jnp.ones((n, 1000), jnp.float32)
+kept = [make(1000 + i) for i in range(5)]
+@jax.jit
+def square(x):
+    return x @ x.T
+other = square(kept[0]).block_until_ready()
+jax.profiler.save_device_memory_profile(sys.argv[1])
+print(json.dumps({"make": sum(k.nbytes for k in kept), "all": sum(a.nbytes for a in jax.live_arrays())}))
+"""
+
+
+def case_equals_jaxs_own():
+    path = os.path.join(mt.scratch("jax"), "memory.prof")
+    done = mt.execute([reach.python("jax"), "-c", JAX, path], env=mt.clean_env(JAX_PLATFORMS="cpu"), timeout=120)
+    mt.equal(done.status, 0, done.err)
+    said, trace = json.loads(done.out), imports.imported(path)
+    mt.equal(imports.report(trace)["host"]["live_bytes"], said["all"])
+    lines = quick.shown("export", "--format", "folded", "--all", "--at", "end", trace).splitlines()
+    mt.equal(sum(int(line.rsplit(" ", 1)[1]) for line in lines if "make (<string>:5)" in line), said["make"])
+
+
+FUZZED = int(os.environ.get("FUZZ_IMPORTS", "3000"))
+SNAPSHOT = {"segments": [{"device": 0, "address": 4096, "total_size": 2097152, "stream": 0, "segment_type": "small", "segment_pool_id": (0, 0), "is_expandable": False,
+                          "frames": [], "blocks": [{"address": 4096, "size": 512, "requested_size": 500, "state": "active_allocated", "frames": []}]}],
+            "device_traces": [[{"action": a, "addr": 4096 + 512 * (i % 3), "size": 512, "stream": 0, "time_us": 1700000000000000 + i,
+                                "frames": [{"name": "f", "filename": "x.py", "line": i}]} for i, a in enumerate(("alloc", "free_requested", "free_completed") * 8)]],
+            "allocator_settings": {}, "external_annotations": []}
+
+
+def wholes(kind):
+    """(intact files, words of the format)"""
+    if kind == "pytorch":
+        return [pickle.dumps(SNAPSHOT, protocol=p) for p in (2, 4)], [b"(", b"t", b"]", b"}", b"u.", b"h\0", b"r\xff\xff\xff\x7f", b"\x8a\xff", b"0", b"2", b"a", b"\x94"]
+    if kind == "heaptrack":
+        return [heaptrack.Made(8).text[:6000].rpartition("\n")[0].encode() + b"\n"], [b"f" * 16, b"\n", b" ", b"-", b"\n+ ", b"\nt 1 1\n", b"\na 10 1\n"]
+    if kind == "memray":
+        whole = memray.memrays.Traffic(8).bytes[:4000]
+        files = [whole, memray.memrays.Traffic(9, native=True).bytes[:4000], memray.memrays.summed(memray.ROWS), memray.lz4(whole, block=700), memray.lz4(whole, linked=False)]
+        return files, [b"\x0c" + b"\1" * 8, b"\x10", b"\x41\1\2", b"\xff" * 10, b"\x0e\1a\0b\0\2\0", b"\x05\2\1", b"\1"]
+    samples = [(pprof.STACK, (9, 900, 5, 500), {"device": "cuda:0"}), (pprof.OTHER, (2, 20, 1, 10), {}), ([("/opt/libx.so", 0x1234)], (1, 1, 1, 1), {})]
+    return [pprof.Profile(pprof.GO, samples, packed=p).bytes for p in (True, False)], [b"\x12\x04\x0a\x02\1\2", b"\xff" * 10, b"\x32\1x", b"\x22\0", b"\x0a\0"]
+
+
+@mt.variants("pytorch", "heaptrack", "memray", "pprof")
+def case_damaged(kind):
+    files, words = wholes(kind)
+    imports.fuzz(files, FUZZED, words)
 
 
 mt.main()

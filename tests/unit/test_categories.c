@@ -71,8 +71,9 @@ static int open_rules(const char *rules)
 	w.stacks = stacks_new();
 	struct symbols *s = stacks_symbols(w.stacks);
 	for (uint32_t i = 1; i <= w.functions; i++)
-		symbols_add_known(s, symbols_module(s, &(struct module_id){ w.function[i].library, "", 0, 0 }), 0x100,
-				  &(struct frame){ .function = w.function[i].name, .file = w.function[i].file }, 1);
+		symbols_add_known(
+			s, symbols_module(s, &(struct module_id){ .path = w.function[i].library, .build_id = "" }),
+			0x100, &(struct frame){ .function = w.function[i].name, .file = w.function[i].file }, 1);
 	int e = categories_new(&w.categories, w.stacks, rules ? path : NULL);
 	unlink(path);
 	return e;

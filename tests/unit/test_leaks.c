@@ -33,7 +33,7 @@ static void library(void)
 	synth_record(w.p, MT_REC_MODULE, SYNTH_START, &(struct mt_rec_module){ .start = 0x100000, .end = 0x200000 },
 		     sizeof(struct mt_rec_module), path, sizeof(path));
 	struct symbols *symbols = symbols_new();
-	struct symbol_module *module = symbols_module(symbols, &(struct module_id){ path, "", 0, 0 });
+	struct symbol_module *module = symbols_module(symbols, &(struct module_id){ .path = path, .build_id = "" });
 	symbols_add_known(symbols, module, 0x10000f, &(struct frame){ .function = "gomp_team_start" }, 1);
 	if (symbol_file_write(symbols, w.synth.dir))
 		abort();

@@ -25,7 +25,8 @@ __attribute__((destructor)) static void remove_dir(void)
 	rmdir(dir);
 }
 
-static const struct module_id gone = { "/nowhere/lib.so", "\1\0\3", 3, 0 }, nameless = { "/nowhere/other", "", 0, 0 };
+static const struct module_id gone = { "/nowhere/lib.so", "\1\0\3", 3, 0, false },
+			      nameless = { "/nowhere/other", "", 0, 0, false };
 
 static void tell(struct symbols *s)
 {

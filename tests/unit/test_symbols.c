@@ -91,7 +91,9 @@ static bool open_library(struct library *lib, const char *name)
 
 static struct symbol_module *module_of(struct symbols *s, struct library *lib)
 {
-	return symbols_module(s, &(struct module_id){ lib->path, lib->build_id, lib->build_id_bytes, 0 });
+	return symbols_module(s, &(struct module_id){ .path = lib->path,
+						      .build_id = lib->build_id,
+						      .build_id_bytes = lib->build_id_bytes });
 }
 
 /* The return address that the library's where() hands out. */

@@ -324,6 +324,10 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 	const struct outlook_found f = outlook_of(table, &k, step_length(steps, &k));
 	/* who calls an optimizer, or marks steps, works */
 	t->outlook = f.outlook == OUTLOOK_GROWS && timeline_steps_are_sure(steps) ? OUTLOOK_LEAKS : f.outlook;
+	if (!(whose->process->imported_has & MT_IMPORT_HISTORY)) { /* moments: nobody knows what was between them */
+		t->outlook = f.outlook == OUTLOOK_NONE ? OUTLOOK_NONE : OUTLOOK_SHORT;
+		return;
+	}
 	t->rise = f.rise;
 	t->stepped = steps->source != LOOP_NONE;
 	t->period_s = timeline_mean_period(steps);

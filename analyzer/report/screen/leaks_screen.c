@@ -345,6 +345,8 @@ static void print_growing(const struct leaks *l, const struct held_question *hel
 			STYLE_NONE,
 			output_format("GROWTH  not known: %s that seem%s to grow may be blocks whose frees were lost",
 				      BYTES(l->unproven), sites ? " more" : ""));
+	else if (!(selection_has_kinds(l->selection) & MT_IMPORT_HISTORY))
+		print("GROWTH  not known: the file has no history\n");
 	else if (!sites)
 		print("GROWTH  no site leaks%s\n", l->lost ? " by what was recorded" : "");
 	if (sites)

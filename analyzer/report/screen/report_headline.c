@@ -1,5 +1,6 @@
 /* What a report says first where no failure does: how much it was, whose most of it was, and whether that is well; and,
  * at its end, what to ask next. */
+#include "analyzer/analysis/open.h"
 #include "analyzer/diagnosis/growth/growth_matters.h"
 #include "analyzer/report/screen/report.h"
 #include "analyzer/util/output.h"
@@ -243,12 +244,13 @@ static char *grown_text(const struct report *r)
 	size_t others;
 	const struct owner_finding *line = largest_line(r, &others);
 	const struct track_finding *track = line ? NULL : largest_track(r, OUTLOOK_NONE);
+	const bool unknown = r->leaks.unproven || !(selection_has_kinds(r->selection) & MT_IMPORT_HISTORY);
 	if (!line && !track)
 		track = largest_track(r, OUTLOOK_SHORT);
-	return line                ? line_text(r, line, others)
-	       : track             ? track_text(r, track)
-	       : r->leaks.unproven ? strdup("whether it grew is not known")
-				   : NULL;
+	return line      ? line_text(r, line, others)
+	       : track   ? track_text(r, track)
+	       : unknown ? strdup("whether it grew is not known")
+			 : NULL;
 }
 
 static char *alive_text(const struct report *r)

@@ -114,7 +114,7 @@ static bool is_as_recorded(const struct module_id *id, Elf *elf, const struct st
 {
 	const void *own;
 	ssize_t n = dwelf_elf_gnu_build_id(elf, &own);
-	if (n > 0 || id->build_id_bytes)
+	if (id->build_id_bytes || (n > 0 && !id->any_build_id))
 		return n > 0 && (size_t)n == id->build_id_bytes && memcmp(own, id->build_id, (size_t)n) == 0;
 	uint64_t modified = (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
 	return id->seen_ns == 0 || modified <= id->seen_ns;

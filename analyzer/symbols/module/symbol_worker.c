@@ -165,7 +165,7 @@ struct head {
 	uint64_t count;
 	uint32_t path_bytes, build_id_bytes; /* with the NUL */
 	uint32_t more;
-	uint32_t reserved;
+	uint32_t any_build_id;
 };
 
 /* Goes before an answer, followed by varints: for each address the address, the number of frames, and for each of them
@@ -333,9 +333,11 @@ static void serve(struct worker *w)
 	get(w, &h, sizeof(h));
 	size_t key_bytes = (size_t)h.path_bytes + h.build_id_bytes;
 	char *key = get_new(w, key_bytes);
-	struct module_id id = {
-		.path = key, .build_id = key + h.path_bytes, .build_id_bytes = h.build_id_bytes, .seen_ns = h.seen_ns
-	};
+	struct module_id id = { .path = key,
+				.build_id = key + h.path_bytes,
+				.build_id_bytes = h.build_id_bytes,
+				.seen_ns = h.seen_ns,
+				.any_build_id = h.any_build_id };
 	struct asked *asked = need(calloc(h.count + 1, sizeof(*asked)));
 	for (size_t i = 0; i < h.count; i++)
 		get(w, &asked[i].address, sizeof(asked[i].address));
@@ -472,7 +474,8 @@ static void ask(int fd, const struct symbol_question *q)
 			  .count = q->count,
 			  .path_bytes = (uint32_t)strlen(q->id.path) + 1,
 			  .build_id_bytes = (uint32_t)q->id.build_id_bytes,
-			  .more = q->more };
+			  .more = q->more,
+			  .any_build_id = q->id.any_build_id };
 	send_all(fd, &h, sizeof(h));
 	send_all(fd, q->id.path, h.path_bytes);
 	send_all(fd, q->id.build_id, h.build_id_bytes);

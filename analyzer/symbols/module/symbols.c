@@ -41,6 +41,7 @@ struct symbol_module {
 	enum symbol_state state;
 	bool wanted; /* symbols_mark_used() */
 	uint64_t seen_ns;
+	bool any_build_id;
 	const char *path;
 	const char *why; /* of SYMBOLS_GIVEN_UP */
 	size_t key_bytes;
@@ -194,6 +195,7 @@ struct symbol_module *symbols_module(struct symbols *s, const struct module_id *
 	m->key_bytes = n;
 	m->build_id_bytes = id->build_id_bytes;
 	m->seen_ns = id->seen_ns;
+	m->any_build_id = id->any_build_id;
 	HASH_ADD_KEYPTR(hh, s->modules, m->key, n, m);
 	return m;
 }
@@ -210,7 +212,7 @@ const char *symbols_why(const struct symbol_module *m)
 
 struct module_id symbols_id(const struct symbol_module *m)
 {
-	return (struct module_id){ m->path, m->key, m->build_id_bytes, m->seen_ns };
+	return (struct module_id){ m->path, m->key, m->build_id_bytes, m->seen_ns, m->any_build_id };
 }
 
 void symbols_mark_used(struct symbol_module *m)

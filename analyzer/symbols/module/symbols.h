@@ -37,7 +37,8 @@ struct module_id {
 	const char *path;
 	const void *build_id;
 	size_t build_id_bytes;
-	uint64_t seen_ns; /* wall clock; a file without build id must not be younger. 0 = unknown */
+	uint64_t seen_ns;  /* wall clock; a file without build id must not be younger. 0 = unknown */
+	bool any_build_id; /* whoever recorded it noted none, so the file may have one */
 };
 
 struct symbols;
