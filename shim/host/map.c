@@ -131,6 +131,7 @@ static void note_map(unsigned hook, void *p, const void *at, size_t n, int prot,
 	flags |= how & MAP_ANONYMOUS ? MT_MAP_ANON : 0;
 	flags |= (how & MAP_TYPE) == MAP_PRIVATE ? 0 : MT_MAP_SHARED;
 	flags |= how & MAP_FIXED ? MT_MAP_FIXED : 0;
+	flags |= mt_allocator_has(caller) ? MT_MAP_ARENA : 0;
 	if (!(how & MAP_ANONYMOUS))
 		ext.file = describe_file(fd, &flags);
 	ext.flags = flags;
