@@ -110,7 +110,7 @@ static int cut_range(struct process_memory *memory, const struct range *r, uint6
 static int64_t cut(struct process_memory *memory, uint64_t start, uint64_t end, struct unmapping *saved, uint64_t ns)
 {
 	int64_t n = 0;
-	for (const struct range *r; (r = ranges_overlap(&memory->maps, start, end)) != NULL; n++) {
+	for (const struct range *r; start < end && (r = ranges_overlap(&memory->maps, start, end)) != NULL; n++) {
 		int e = saved ? vec_reserve(saved->ranges, saved->room, saved->count + 1) : 0;
 		if (e)
 			return e;
@@ -153,7 +153,7 @@ int maps_unmap(struct process_memory *memory, const struct mt_event *s, uint32_t
 	for (size_t i = 0; i < u->count; i++)
 		drop_mapping(memory, u->ranges[i].mapping);
 	u->start = s->addr;
-	u->end = map_end_of(s->addr, s->size);
+	u->end = s->size ? map_end_of(s->addr, s->size) : ranges_until(&memory->maps, s->addr);
 	u->pending = true;
 	u->count = 0;
 	u->gone = memory->maps_gone;

@@ -181,7 +181,7 @@ static void selection(struct program *g, uint32_t ring)
 	} else if (!rnd(g, 20)) { /* a part of it */
 		synth_unmap(g->p, ring, g->ticks, addr, 4096);
 	} else {
-		synth_unmap(g->p, ring, g->ticks, addr, g->views[i].size);
+		synth_unmap(g->p, ring, g->ticks, addr, rnd(g, 5) ? g->views[i].size : 0);
 		if (!rnd(g, 30))
 			synth_plain(g->p, ring, g->ticks, MT_UNDO, addr);
 		else

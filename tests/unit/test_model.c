@@ -748,6 +748,22 @@ TEST(a_mapping_is_freed_with_its_last_piece)
 	fixture_end(&f);
 }
 
+/* What is detached has the size of what was attached there; what begins elsewhere is not that. */
+TEST(an_unmapping_without_a_size_is_of_what_begins_there)
+{
+	struct fixture f;
+	fixture_begin(&f);
+	synth_map(f.p, 0, SYNTH_START + 1000, page_address(0), 10 * PAGE, exts[MAP_MEMFD], 1);
+	synth_map(f.p, 0, SYNTH_START + 2000, page_address(10), 10 * PAGE, exts[MAP_MEMFD], 1);
+	synth_unmap(f.p, 0, SYNTH_START + 3000, page_address(10), 0);
+	synth_unmap(f.p, 0, SYNTH_START + 4000, page_address(5), 0);
+	const struct model_totals *t = &fixture_run(&f, MODEL_QUERY_ALL)->kind[MODEL_MAP];
+	CHECK_EQ(t->frees, 1);
+	CHECK_EQ(t->unknown_frees, 1);
+	CHECK_EQ(t->live_bytes, 10 * PAGE);
+	fixture_end(&f);
+}
+
 /* Of the blocks before the gap so many may be gone as events were lost, the largest; of those behind it none. */
 TEST(lost_events_leave_an_interval)
 {

@@ -119,7 +119,7 @@ int scan_map(struct fold_window *t, const struct mt_event *s, uint32_t ring, uin
 
 int scan_unmap(struct fold_window *t, const struct mt_event *s, uint32_t ring)
 {
-	uint64_t end = map_end_of(s->addr, s->size);
+	uint64_t end = s->size ? map_end_of(s->addr, s->size) : ranges_until(&t->maps, s->addr);
 	struct ring *of = fold_ring(t, ring);
 	int e = of ? pairs_settle(t, &of->unmap) : -MT_EMEMORY;
 	if (e)
