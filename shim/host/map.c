@@ -1,6 +1,6 @@
 /* Mappings: mmap, mremap, munmap, with what is behind them; mprotect, which makes them usable or not, and madvise,
- * which gives their memory back; shmat and shmdt, for segments of System V. glibc's own arenas and the loader's segments don't come through here; smaps tells
- * their sum. */
+ * which gives their memory back; shmat and shmdt, for segments of System V. glibc's own arenas and the loader's
+ * segments don't come through here; smaps tells their sum. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
