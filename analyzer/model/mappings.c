@@ -340,6 +340,7 @@ int maps_map(struct process_memory *memory, const struct mt_event *s, uint32_t r
 	}
 	process_memory_count(memory, MODEL_MAP, r.site, map_class_counts(r.class) ? r.end - r.start : 0);
 	r.mapping = new_mapping(memory);
-	int e = process_memory_set_last(memory, MODEL_MAP, thread, r.start);
+	int e = r.class == MAP_MEMFD ? shm_files_note(memory, &r) : 0;
+	e = e ? e : process_memory_set_last(memory, MODEL_MAP, thread, r.start);
 	return e ? e : add_range(memory, &r, ns);
 }
