@@ -459,6 +459,7 @@ enum mt_map_flag {
 	/* mprotect: what is mapped there stays; only prot means anything beside ANON and FIXED, which are set */
 	MT_MAP_PROTECT = 64,
 	MT_MAP_GIVEN = 128, /* madvise gave its memory back: what is mapped there stays; ANON and FIXED are set */
+	MT_MAP_ARENA = 256, /* by the allocator whose blocks are recorded, which lie in it */
 };
 
 /* Second slot of MT_MAP, in the shape of an event whose kind is MT_EXT. */

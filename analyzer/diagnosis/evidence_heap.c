@@ -32,13 +32,10 @@ static bool is_affordable(const struct diagnosis *diagnosis, const struct proces
 	return once * (MOST_OWN + TRIED) <= MOST_SECONDS;
 }
 
-/* When the process was looked at last, whatever it freed to end; malloc_trim comes behind all calls. */
-static uint64_t gain(const struct heap_replay *r, const struct heap_setting *s, const struct heap_outcome *o)
+/* When the process was looked at last, whatever it freed to end. */
+static uint64_t gain(const struct heap_replay *r, const struct heap_outcome *o)
 {
-	size_t at = r->plan.point_count - 1;
-	while (!s->trim && at > 0 && r->plan.points[at].recorded == HEAP_UNKNOWN)
-		at--;
-	return less(r->own.now[at], o->now[at]);
+	return less(r->own.now[r->plan.looked], o->now[r->plan.looked]);
 }
 
 static int by_gain(const void *a, const void *b)
@@ -53,7 +50,7 @@ static void judge(struct evidence_host *h, const struct heap_replay *r, const st
 		const struct heap_outcome *o = &r->outcomes[i];
 		if (o->end != HEAP_END_WELL)
 			continue;
-		const uint64_t less = gain(r, &q->settings[i], o);
+		const uint64_t less = gain(r, o);
 		h->heap.settings[h->heap.count++] = (struct evidence_heap_setting){
 			.name = q->settings[i].trim ? "malloc_trim(0)" : q->names[i],
 			.helps = (double)less >= HELPS * (double)h->kept,

@@ -24,7 +24,7 @@ struct suspects {
 static int add(void *arg, const struct model_block *b)
 {
 	struct suspects *s = arg;
-	if (b->inherited || (s->kind == MODEL_MAP && b->class == MAP_RESERVED))
+	if (b->inherited || (s->kind == MODEL_MAP && !map_class_counts(b->class)))
 		return 0;
 	if (vec_reserve_raw(s->list, s->room, s->count + 1))
 		return error_memory();

@@ -17,7 +17,7 @@ static void change_sum(struct model_map_sum *sum, int64_t bytes, int64_t blocks)
 static void change(struct process_memory *memory, const struct range *r, int64_t bytes, int64_t blocks, uint64_t ns)
 {
 	if (r->inherited) {
-		if (r->class != MAP_RESERVED) {
+		if (map_class_counts(r->class)) {
 			memory->kind[MODEL_MAP].totals.inherited_bytes += (uint64_t)bytes;
 			memory->kind[MODEL_MAP].totals.inherited_blocks += (uint64_t)blocks;
 		}
@@ -25,7 +25,7 @@ static void change(struct process_memory *memory, const struct range *r, int64_t
 	}
 	change_sum(&memory->seen.map[r->class], bytes, blocks);
 	change_sum(&memory->host->map[r->class], bytes, blocks);
-	if (r->class != MAP_RESERVED)
+	if (map_class_counts(r->class))
 		process_memory_change(memory,
 				      &(struct change){ MODEL_MAP, r->site, bytes, blocks, r->start, r->thread, r->ns },
 				      ns);
@@ -110,7 +110,7 @@ static int cut_range(struct process_memory *memory, const struct range *r, uint6
 static int64_t cut(struct process_memory *memory, uint64_t start, uint64_t end, struct unmapping *saved, uint64_t ns)
 {
 	int64_t n = 0;
-	for (const struct range *r; (r = ranges_overlap(&memory->maps, start, end)) != NULL; n++) {
+	for (const struct range *r; start < end && (r = ranges_overlap(&memory->maps, start, end)) != NULL; n++) {
 		int e = saved ? vec_reserve(saved->ranges, saved->room, saved->count + 1) : 0;
 		if (e)
 			return e;
@@ -153,7 +153,7 @@ int maps_unmap(struct process_memory *memory, const struct mt_event *s, uint32_t
 	for (size_t i = 0; i < u->count; i++)
 		drop_mapping(memory, u->ranges[i].mapping);
 	u->start = s->addr;
-	u->end = map_end_of(s->addr, s->size);
+	u->end = s->size ? map_end_of(s->addr, s->size) : ranges_until(&memory->maps, s->addr);
 	u->pending = true;
 	u->count = 0;
 	u->gone = memory->maps_gone;
@@ -264,8 +264,8 @@ static int turn(struct process_memory *memory, const struct range *r, const stru
 	return e ? e : add_range(memory, &part, ns);
 }
 
-/* Only between usable and not: the rest of what a protection says is nothing to memory. Bytes that were turned, or an
- * error. */
+/* Only between usable and not: the rest of what a protection says is nothing to memory. Bytes that were turned, of
+ * those that count, or an error. */
 static int64_t turn_all(struct process_memory *memory, const struct range *by, uint64_t ns)
 {
 	uint64_t bytes = 0, at = by->start;
@@ -274,7 +274,7 @@ static int64_t turn_all(struct process_memory *memory, const struct range *by, u
 		at = r->end < by->end ? r->end : by->end;
 		if ((r->class == MAP_RESERVED) != (by->prot != 0))
 			continue;
-		bytes += at - from;
+		bytes += map_class_counts(r->usable) ? at - from : 0;
 		int e = turn(memory, r, by, ns);
 		if (e)
 			return e;
@@ -303,7 +303,7 @@ static void give_back(struct process_memory *memory, uint64_t start, uint64_t en
 {
 	for (const struct range *r; start < end && (r = ranges_overlap(&memory->maps, start, end)) != NULL;
 	     start = r->end)
-		if (r->class != MAP_RESERVED)
+		if (map_class_counts(r->class))
 			memory->seen.map_given_bytes +=
 				(r->end < end ? r->end : end) - (r->start > start ? r->start : start);
 }
@@ -338,8 +338,9 @@ int maps_map(struct process_memory *memory, const struct mt_event *s, uint32_t r
 		t->missed_frees += (uint64_t)replaced;
 		t->missed_bytes += before - t->live_bytes;
 	}
-	process_memory_count(memory, MODEL_MAP, r.site, r.class == MAP_RESERVED ? 0 : r.end - r.start);
+	process_memory_count(memory, MODEL_MAP, r.site, map_class_counts(r.class) ? r.end - r.start : 0);
 	r.mapping = new_mapping(memory);
-	int e = process_memory_set_last(memory, MODEL_MAP, thread, r.start);
+	int e = r.class == MAP_MEMFD ? shm_files_note(memory, &r) : 0;
+	e = e ? e : process_memory_set_last(memory, MODEL_MAP, thread, r.start);
 	return e ? e : add_range(memory, &r, ns);
 }

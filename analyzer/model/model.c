@@ -430,6 +430,7 @@ void model_free(struct model *m)
 	free(m->processes);
 	free(m->hosts);
 	free(m->failures);
+	shm_files_fini(&m->shm);
 	hash_index_fini(&m->failure_index);
 	free(m);
 }

@@ -393,7 +393,7 @@ int process_memory_inherit(struct process_memory *memory, const struct process_m
 
 static int see_range(void *arg, const struct range *r)
 {
-	if (!r->inherited && r->class != MAP_RESERVED)
+	if (!r->inherited && map_class_counts(r->class))
 		process_memory_note_age(arg, r->site, r->ns);
 	return 0;
 }

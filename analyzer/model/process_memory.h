@@ -6,6 +6,7 @@
 #include "analyzer/model/heap_footprint.h"
 #include "analyzer/model/model.h"
 #include "analyzer/model/series.h"
+#include "analyzer/model/shm_files.h"
 #include "analyzer/model/site_table.h"
 #include "analyzer/util/blocks.h"
 #include "analyzer/util/event_kinds.h"
@@ -95,6 +96,7 @@ struct model {
 	uint64_t device_events;
 	const struct model_oom **ooms; /* of all devices, in order of time; filled at the end */
 	uint64_t oom_total;
+	struct shm_files shm;
 	uint64_t end_ns;
 	bool from_reached;
 };

@@ -239,6 +239,8 @@ bool python_is_evaluator(const struct frame *frames, size_t count)
 bool python_is_library(const char *file)
 {
 	static const char *const folders[] = { "/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3" };
+	if (!strcmp(file, "<stdin>") || !strncmp(file, "<ipython-input-", 15)) /* typed in, at a prompt or in a cell */
+		return false;
 	if (*file == '<' || *file == '?')
 		return true;
 	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++)

@@ -97,15 +97,18 @@ static struct symbol_module *module_of(struct stacks *s, const struct process *p
 	size_t i = (size_t)(m - p->modules);
 	if (!map || i >= p->module_count)
 		return NULL;
-	if (!map->modules[i])
-		map->modules[i] = symbols_module(s->symbols, &(struct module_id){
-								     .path = m->path,
-								     .build_id = m->build_id,
-								     .build_id_bytes = m->build_id_bytes,
-								     .seen_ns = p->start_real_ns +
-										(process_ns(p, m->ticks) - p->start_ns),
-								     .any_build_id = *p->imported != '\0',
-							     });
+	if (map->modules[i])
+		return map->modules[i];
+	map->modules[i] = symbols_module(s->symbols,
+					 &(struct module_id){
+						 .path = m->path,
+						 .build_id = m->build_id,
+						 .build_id_bytes = m->build_id_bytes,
+						 .seen_ns = p->start_real_ns + (process_ns(p, m->ticks) - p->start_ns),
+						 .any_build_id = *p->imported != '\0',
+					 });
+	if (map->modules[i] && !strcmp(m->path, p->exe))
+		symbols_show_as(map->modules[i], p->program);
 	return map->modules[i];
 }
 

@@ -357,20 +357,6 @@ double timeline_amplitude(const struct step_list *steps, const struct step_track
 
 double timeline_period(const struct step_list *steps)
 {
-	size_t n = 0;
-	double *lengths = calloc(steps->count + 1, sizeof(*lengths)), period = 0;
-	for (size_t i = 0; lengths && steps->source != LOOP_NONE && i < steps->count; i++)
-		if (!steps->steps[i].partial)
-			lengths[n++] = (double)(steps->steps[i].end_ns - steps->steps[i].begin_ns) / 1e9 /
-				       steps->steps[i].count;
-	if (lengths)
-		period = median_of(lengths, n);
-	free(lengths);
-	return period;
-}
-
-double timeline_mean_period(const struct step_list *steps)
-{
 	if (steps->source == LOOP_NONE || !steps->count || !steps->total)
 		return 0;
 	return (double)less(steps->steps[steps->count - 1].end_ns, steps->steps[0].begin_ns) / 1e9 /

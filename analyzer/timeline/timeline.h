@@ -82,10 +82,8 @@ struct growth timeline_growth(const struct step_list *steps, const struct step_t
 /* How far steps usually rise above their low points: the median of the last ones. */
 double timeline_amplitude(const struct step_list *steps, const struct step_track *t);
 
-/* Of the single steps, in seconds; 0 without steps: the usual one, and by how many there were in all of their time
- * (some take much longer). */
+/* Of the single steps, in seconds: what all took together, by how many there were. 0 without steps. */
 double timeline_period(const struct step_list *steps);
-double timeline_mean_period(const struct step_list *steps);
 
 /* When a step (first to last moment) or a phase was. 0, or -MT_EUSAGE: there is none such. `text` is for the message.
  * */

@@ -81,10 +81,16 @@ static inline enum event_space space_of_what(uint32_t what)
 	return SPACES;
 }
 
-/* What a map is. Reservations (PROT_NONE) count as calls, but their bytes and blocks are in no other figure. What
- * mprotect makes usable of them is an allocation of its caller's, what it makes unusable is freed. What madvise gives
- * back stays: it may be touched again without a word. */
-enum model_map_class { MAP_ANON = 0, MAP_FILE, MAP_MEMFD, MAP_SHARED, MAP_RESERVED, MAP_CLASSES };
+/* What a map is. Reservations (PROT_NONE) count as calls, but their bytes and blocks are in no other figure; nor are
+ * those of an allocator's arenas, whose blocks are the heap's. What mprotect makes usable of reservations is an
+ * allocation of its caller's, what it makes unusable is freed. What madvise gives back stays: it may be touched again
+ * without a word. */
+enum model_map_class { MAP_ANON = 0, MAP_FILE, MAP_MEMFD, MAP_SHARED, MAP_ARENA, MAP_RESERVED, MAP_CLASSES };
+
+static inline bool map_class_counts(unsigned class)
+{
+	return class < MAP_ARENA;
+}
 
 enum { UNDO_DEPTH = 4 }; /* frees of a ring that may still be undone */
 
@@ -102,7 +108,9 @@ static inline enum model_map_class map_usable_class_of(const struct mt_ext_map *
 		return MAP_MEMFD;
 	if (!(ext->flags & MT_MAP_ANON))
 		return MAP_FILE;
-	return ext->flags & MT_MAP_SHARED ? MAP_SHARED : MAP_ANON;
+	if (ext->flags & MT_MAP_SHARED)
+		return MAP_SHARED;
+	return ext->flags & MT_MAP_ARENA ? MAP_ARENA : MAP_ANON;
 }
 
 static inline enum model_map_class map_class_of(const struct mt_ext_map *ext)

@@ -33,6 +33,12 @@ const struct range *ranges_overlap(const struct ranges *r, uint64_t start, uint6
 	return first;
 }
 
+uint64_t ranges_until(const struct ranges *r, uint64_t start)
+{
+	const struct range *there = ranges_overlap(r, start, start + 1);
+	return there && there->start == start ? there->end : start;
+}
+
 /* Into what starts below `start` and the rest. */
 static void split(struct range_node *n, uint64_t start, struct range_node **low, struct range_node **high)
 {

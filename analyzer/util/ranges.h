@@ -29,6 +29,9 @@ struct ranges {
 /* The first range that overlaps [start, end), or NULL. Borrowed until the next change. */
 const struct range *ranges_overlap(const struct ranges *r, uint64_t start, uint64_t end);
 
+/* Where the range ends that begins at `start`: `start` itself if none does. */
+uint64_t ranges_until(const struct ranges *r, uint64_t start);
+
 /* Adds a range that overlaps none. 0 or -MT_EMEMORY. */
 int ranges_put(struct ranges *r, const struct range *range);
 

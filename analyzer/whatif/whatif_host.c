@@ -186,6 +186,11 @@ static void print_assumptions(const struct heap_replay *r, const struct asked *a
 	};
 	const struct heap_plan *plan = &r->plan;
 	output_fit_line(STYLE_FAINT, output_format("  taken for written to: %s", written[plan->touch]));
+	for (size_t i = 0; i < r->count; i++)
+		if (a->settings[i].trim)
+			output_fit_line(STYLE_FAINT,
+					strdup("  malloc_trim gives back once: what later requests take of "
+					       "these holes is resident again"));
 	if (r->other)
 		output_fit_line(STYLE_FAINT,
 				output_format("  beside heap and mappings: %s, in each of them", BYTES(r->other)));

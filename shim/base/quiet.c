@@ -104,6 +104,7 @@ static const short calls[] = {
 	SYS_chdir,
 	SYS_execve,
 	SYS_wait4,
+	SYS_shmctl,
 	SYS_ppoll,
 	SYS_rt_sigpending,
 	SYS_rt_sigtimedwait,

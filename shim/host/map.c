@@ -1,6 +1,6 @@
 /* Mappings: mmap, mremap, munmap, with what is behind them; mprotect, which makes them usable or not, and madvise,
- * which gives their memory back. glibc's own arenas and the loader's segments don't come through here; smaps tells
- * their sum. */
+ * which gives their memory back; shmat and shmdt, for segments of System V. glibc's own arenas and the loader's
+ * segments don't come through here; smaps tells their sum. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 
 #include "format/fnv.h"
 #include "shim/base/config.h"
@@ -80,7 +81,8 @@ static const char *name_of(int fd)
 	return path;
 }
 
-static uint32_t describe_file(int fd, uint32_t *flags)
+/* Of what `name` says, or of the file. */
+static uint32_t describe_file(const char *name, int fd, uint32_t *flags)
 {
 	uint64_t signals;
 	uint32_t id = 0;
@@ -89,7 +91,8 @@ static uint32_t describe_file(int fd, uint32_t *flags)
 		return 0;
 	mt_sys_block_signals(&signals);
 	if (mt_lock_take(&mt_process.lock)) {
-		const char *name = name_of(fd);
+		if (!name)
+			name = name_of(fd);
 		if (name) {
 			if (!strncmp(name, "/memfd:", 7) || !strncmp(name, "/dev/shm/", 9))
 				*flags |= MT_MAP_MEMFD;
@@ -131,8 +134,9 @@ static void note_map(unsigned hook, void *p, const void *at, size_t n, int prot,
 	flags |= how & MAP_ANONYMOUS ? MT_MAP_ANON : 0;
 	flags |= (how & MAP_TYPE) == MAP_PRIVATE ? 0 : MT_MAP_SHARED;
 	flags |= how & MAP_FIXED ? MT_MAP_FIXED : 0;
+	flags |= mt_allocator_has(caller) ? MT_MAP_ARENA : 0;
 	if (!(how & MAP_ANONYMOUS))
-		ext.file = describe_file(fd, &flags);
+		ext.file = describe_file(NULL, fd, &flags);
 	ext.flags = flags;
 	mt_record_map(hook, p, whole_pages(n), &ext, caller);
 }
@@ -349,5 +353,58 @@ MT_EXPORT int madvise(void *p, size_t n, int advice)
 	if (gives && !ret)
 		note_change(MT_HOOK_madvise, p, n, PROT_READ | PROT_WRITE, MT_MAP_GIVEN, MT_CALLER);
 	errno = kept;
+	return ret;
+}
+
+/* As the kernel names it in /proc/PID/maps. The key is what a program knows it by; 0: a private one. */
+static void note_segment(void *p, int id, int how, const void *caller)
+{
+	static const char digits[] = "0123456789abcdef";
+	char name[] = "/SYSV00000000";
+	uint32_t flags = MT_MAP_SHARED | MT_MAP_MEMFD | (how & SHM_REMAP ? MT_MAP_FIXED : 0);
+	struct mt_ext_map ext = { .prot = how & SHM_RDONLY ? PROT_READ : PROT_READ | PROT_WRITE };
+	struct shmid_ds of;
+
+	if (mt_sys_failed(MT_SYS3(SYS_shmctl, id, IPC_STAT, &of)))
+		return;
+	for (uint32_t i = 0, key = (uint32_t)of.shm_perm.__key; i < 8; i++, key >>= 4)
+		name[sizeof(name) - 2 - i] = digits[key & 15];
+	ext.file = describe_file(name, -1, &flags);
+	ext.flags = flags;
+	mt_record_map(MT_HOOK_shmat, p, whole_pages(of.shm_segsz), &ext, caller);
+}
+
+MT_EXPORT void *shmat(int id, const void *at, int flags)
+{
+	void *p;
+	int kept;
+
+	if (flags & SHM_REMAP)
+		layout_changes();
+	p = mt_real.shmat ? mt_real.shmat(id, at, flags)
+			  : (void *)result(mt_arch_syscall(SYS_shmat, id, (long)at, flags, 0, 0, 0));
+	kept = errno;
+	if (flags & SHM_REMAP)
+		layout_changes();
+	if (p != MAP_FAILED && !mt_record_is_off())
+		note_segment(p, id, flags, MT_CALLER);
+	else if (p == MAP_FAILED && kept == ENOMEM)
+		mt_record_fail(MT_HOOK_shmat, MT_MAP, 0, MT_CALLER);
+	errno = kept;
+	return p;
+}
+
+/* Its size is that of what was attached there. */
+MT_EXPORT int shmdt(const void *p)
+{
+	int ret;
+
+	mt_record_unmap(MT_HOOK_shmdt, (void *)(uintptr_t)p, 0);
+	layout_changes();
+	ret = mt_real.shmdt ? mt_real.shmdt(p) : (int)result(mt_arch_syscall(SYS_shmdt, (long)p, 0, 0, 0, 0, 0));
+	layout_changes();
+	if (ret)
+		mt_record_undo(MT_HOOK_shmdt, p);
+	mt_stack_unmapped();
 	return ret;
 }

@@ -37,6 +37,15 @@ def case_behind(name):
     mt.match(got.trace.host, mt.tally(got.out), idle)
 
 
+@mt.variants("libjemalloc.so.2", "libmimalloc.so.2")
+def case_arenas_hold_the_heap(name):
+    """What an allocator maps for its blocks is no memory beside them: nobody has both."""
+    trace = mt.shimmed([mt.program("heapload"), "spike", "1", "1"], preload=[mt.library(name)]).trace.intact()
+    heap, mapped = trace.host, trace.report["map"]
+    early = 8 << 20  # what jemalloc maps before anybody can tell whose it is
+    mt.check(mapped["allocations"] and mapped["peak_bytes"] <= early < heap["peak_bytes"] / 2, "mapped beside the heap: %s" % mapped)
+
+
 @mt.variants("libstdc++", "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "own")
 def case_operators(name):
     """Every form of new and delete is recorded once, whoever serves it, for the program's own line; exceptions and handlers work as ever."""

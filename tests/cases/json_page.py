@@ -67,7 +67,11 @@ def page():
 # ---- what is printed ---------------------------------------------------------------------------------------------
 
 PROGRAM = """
-import sys, threading, time
+import mmap, os, sys, threading, time
+with open("/dev/shm/memtrace-test-%d" % os.getpid(), "w+b") as file:
+    file.truncate(4096)
+    mmap.mmap(file.fileno(), 4096).close()
+    os.unlink(file.name)
 kept = []
 def work(steps):
     for n in range(steps):

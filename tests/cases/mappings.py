@@ -57,6 +57,18 @@ def case_heap_that_no_hook_sees():
     mt.check("seen by no hook" in trace.tool("report").out, "no row")
 
 
+def case_segments_of_system_v():
+    """They are mapped memory of who attaches them, as long as they are attached; by another name than a key they have none."""
+    done = mt.shimmed([mt.program("segments")])
+    trace = done.trace.intact()
+    mapped, (live, peak) = trace.report["map"], map(int, done.out.split())
+    mt.equal((mapped["live_bytes"], mapped["peak_bytes"], mapped["frees"]), (live, peak, 5))
+    sites = trace.json("peak", "--device", "map")["sites"]
+    mt.equal(sum(site["bytes"] for site in sites if site["stack"][0]["function"] == "attach"), peak, "who has most mapped memory")
+    mt.check("/SYSV00000000" in trace.tool("dump").out, "segments have no name")
+    mt.same([mt.program("segments")])
+
+
 def case_plain():
     mt.same([mt.program("protects")])
 

@@ -47,4 +47,14 @@ def case_files_of_others_are_not_left():
             os.unlink(other.stdout.readline().strip())
 
 
+def case_who_made_them():
+    """Batches in shared memory, mapped by who makes them and by who reads them: hundreds of MiB nobody has mapped, and the first line is named."""
+    done = mt.shimmed([sys.executable, os.path.join(mt.TOP, "tests/programs/truth/shm_batches.py")])
+    done.trace.settle()
+    maker = done.trace.report["system"]["shm_maker"]
+    mt.equal((maker["files"], maker["bytes"]), (160, 320 * MIB), "files and bytes of %s" % maker)
+    mt.check(maker["site"].endswith(" hand_over"), maker["site"])
+    mt.check("  made in /dev/shm: 160 files, 320.0 MiB, by shm_batches.py:" in done.trace.tool("report", "--all").out, done.trace.tool("report", "--all").out)
+
+
 mt.main()

@@ -329,4 +329,21 @@ def case_loader_without_symbols():
                  "with %s" % debug)
 
 
+def case_a_program_is_shown_as_it_was_called():
+    """By a link, as redis-server is one to redis-check-rdb; one more name of the same file, and it is the file's again. A version is no name."""
+    folder = mt.scratch("called")
+    source = "#include <stdlib.h>\nint main(int n, char **v) { return v[n - 1] && !(v[0] = malloc(5000)); }\n"
+    path = build(folder, "tool-check", source, "-s")
+    for link in ("tool-server", "other", "tool"):
+        os.symlink(path, os.path.join(folder, link))
+
+    def shown(*links):
+        trace = mt.shimmed(["sh", "-c", "; ".join(os.path.join(folder, link) for link in links) + "; true"]).trace.settle()
+        return {os.path.basename(frame["library"]) for site in trace.sites() if site["bytes"] % 5000 == 0 for frame in site["stack"]
+                if frame["library"].startswith(folder)}
+    for links, name in ((("tool-server",), "tool-server"), (("tool",), "tool-check"), (("tool-check",), "tool-check"),
+                        (("tool-server", "other"), "tool-check")):
+        mt.equal(shown(*links), {name}, "called %s:" % (links,))
+
+
 mt.main()

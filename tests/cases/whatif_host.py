@@ -34,6 +34,15 @@ def case_another_setting(kind, setting):
     mt.check(abs(figures["end"] - heap["run"]["end_bytes"]) > 0.05 * real["end"], "no difference: %s, %s" % (figures, heap["run"]))
 
 
+def case_threads_end():
+    """With a thread goes what its allocator kept for it; who only looks at calls would have 160 MiB there."""
+    command = [mt.program("keepers"), "arenas", "8", "20", "1"]
+    said = mt.plain(command, preload=[mt.library("libjemalloc.so.2")]).out.split()
+    heap = mt.supervised(command).trace.settle().json("whatif", "--host", "jemalloc")["heap"]
+    mt.check(heap["run"]["end_bytes"] > 150 << 20, "glibc keeps it: %s" % heap["run"])
+    mt.between(-8 << 20, heap["settings"][0]["end_bytes"] - int(said[1]), 8 << 20, "replayed less real")
+
+
 def case_recorded_under_another_allocator():
     """The run's own is then that one, and glibc is another."""
     heap, figures = heaps.replayed("large", 1, "glibc", recorded_as="jemalloc")

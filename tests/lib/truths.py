@@ -17,9 +17,28 @@ imports = True  # are those of PyTorch recorded? They take most of the time, and
 
 
 @functools.lru_cache(None)
+def path_of(name):
+    return next(path for path in (os.path.join(PLACE, name + end) for end in (".py", ".c", ".cc", ".js")) if os.path.exists(path))
+
+
+@functools.lru_cache(None)
 def source(name):
-    with open(os.path.join(PLACE, name + ".py"), encoding="utf-8") as file:
+    with open(path_of(name), encoding="utf-8") as file:
         return file.read()
+
+
+@functools.lru_cache(None)
+def command_of(name):
+    """To run it on the host; what is compiled is so as users do."""
+    path, end = path_of(name), path_of(name).rsplit(".", 1)[1]
+    if end == "py":
+        return [mt.python() if "import numpy" in source(name) else sys.executable, path]
+    if end == "js":
+        return [mt.need("node"), path]
+    program = os.path.join(mt.scratch("built"), name)
+    done = mt.execute([mt.need({"c": "gcc", "cc": "g++"}[end]), "-g", "-O1", "-pthread", "-o", program, path])
+    mt.equal(done.status, 0, done.err)
+    return [program]
 
 
 def on_device(name):
@@ -28,19 +47,19 @@ def on_device(name):
 
 @functools.lru_cache(None)
 def run(name, *arguments):
-    path = os.path.join(PLACE, name + ".py")
+    path = path_of(name)
     if on_device(name):
         start, env = ([], {}) if imports else (["-c", LATE], {"MEMTRACE_PAUSED": "1"})
         done = gpu.run([gpu.python(), *start, path, *arguments], env=env, timeout=300, **gpu.settings_of(path))
     else:
-        done = mt.shimmed([sys.executable, path, *arguments], timeout=100)
+        done = mt.shimmed([*command_of(name), *arguments], timeout=100)
     mt.check(os.path.isdir(done.trace.path), "%s left no trace: %s" % (name, done.err[-500:]))
     return done
 
 
 def truth(name):
     """The verdict, and the lines that must be named with it: (file, function)."""
-    found = re.search(r"^# truth: (\w+)(?: (\S+) (.+))?$", source(name), re.M)
+    found = re.search(r"^(?:#|//) truth: (\w+)(?: (\S+) (.+))?$", source(name), re.M)
     return found[1], [(found[2], function) for function in found[3].split(", ")] if found[2] else []
 
 

@@ -2,12 +2,13 @@
 """As cases/truth.py: the programs that take longer, and those there with all that they import."""
 # timeout: 900
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
 import truths
-from truths import check, check_both_lines, check_quiet, said
+from truths import check, check_both_lines, check_quiet, command_of, run, said
 
 
 def case_there_is_no_graph_to_detach():
@@ -56,6 +57,30 @@ def case_layers_made_on_the_host_are_no_steps():
     """So the first step's optimizer is no phase behind the loop; what it would still have asked for nobody knows."""
     verdict = check("first_state")
     mt.check("what comes after it, which is not known" in verdict["advice"] and "this input" not in verdict["advice"], verdict["advice"])
+
+
+@mt.variants("connections", "notebook", "lsm", "uploads", "chunks", "sampler", "graphs", "experts", "pages", "returns", "reload")
+def case_unseen(name):
+    """Servers, stores, jobs, models: written before anybody looked at what is said of them."""
+    check(name)
+
+
+@mt.variants(("compiler", "intern"), ("sessions", "open_session"))
+def case_what_hardly_frees_anything_grows(name, function):
+    """Half of it comes and goes, or less: a fact with its line, and nobody is accused."""
+    grows, = [fact for fact in run(name).trace.report["facts"] if fact["kind"] == "grows"]
+    mt.check(function in grows["evidence"], grows["evidence"])
+    check_quiet(name, "twin")
+
+
+def case_arenas_of_threads_that_ended():
+    """What report says that malloc_trim(0) would give back, a real call does."""
+    verdict = check("handlers")
+    less = float(re.search(r"malloc_trim\(0\): replayed, ([\d.]+) MiB less", verdict["advice"])[1])
+    kept = verdict["bytes"] / 2**20
+    mt.between(0.9 * kept, less, 1.05 * kept, "MiB less with malloc_trim(0)")
+    real = [float(mt.plain([*command_of("handlers"), *how]).out.split()[1]) for how in ((), ("trim",))]
+    mt.check(real[1] < 0.05 * real[0], "a real malloc_trim(0) gives back nearly all: %s MiB" % real)
 
 
 mt.main()

@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 
 #define PAGE  4096ul
@@ -78,7 +79,8 @@ static int refused_block(void)
 static int refused_map(void)
 {
 	const int plain = MAP_PRIVATE | MAP_ANONYMOUS, both = PROT_READ | PROT_WRITE;
-	switch (draw(7)) {
+	switch (draw(8)) {
+	case 7: return shmat(-1, draw(2) ? NULL : misaligned(), draw(2) ? SHM_RDONLY : 0) == MAP_FAILED;
 	case 0: return mmap(nowhere(), 0, both, plain, -1, 0) == MAP_FAILED;
 	case 1: return mmap(nowhere(), huge(), both, plain, -1, 0) == MAP_FAILED;
 	case 2: return mmap(misaligned(), PAGE, both, plain | MAP_FIXED, -1, 0) == MAP_FAILED;
@@ -92,7 +94,8 @@ static int refused_map(void)
 static int refused_unmap(void)
 {
 	char *gone;
-	switch (draw(6)) {
+	switch (draw(7)) {
+	case 6: return shmdt(draw(2) ? nowhere() : some_map()) != 0;
 	case 0: return munmap(draw(2) ? nowhere() : some_map(), 0) != 0;
 	case 1: return munmap(misaligned(), draw(2) ? PAGE : huge()) != 0;
 	case 2: return munmap(some_map(), huge()) != 0;

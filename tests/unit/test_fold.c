@@ -165,7 +165,8 @@ static void selection(struct program *g, uint32_t ring)
 	unsigned i = (unsigned)rnd(g, VIEWS);
 	uint64_t addr = 0x7e0000000000ull + i * 64 * MIB;
 	struct mt_ext_map ext = { .prot = rnd(g, 9) ? 3 : 0,
-				  .flags = (i % 3 ? MT_MAP_ANON : 0) | (rnd(g, 20) ? 0 : MT_MAP_FIXED) };
+				  .flags = (i % 3 ? MT_MAP_ANON : 0) | (i % 5 ? 0 : MT_MAP_ARENA) |
+					   (rnd(g, 20) ? 0 : MT_MAP_FIXED) };
 	if (!g->views[i].addr) {
 		g->views[i].addr = addr;
 		g->views[i].size = 4096 * (1 + rnd(g, 1000)) - rnd(g, 2);
@@ -180,7 +181,7 @@ static void selection(struct program *g, uint32_t ring)
 	} else if (!rnd(g, 20)) { /* a part of it */
 		synth_unmap(g->p, ring, g->ticks, addr, 4096);
 	} else {
-		synth_unmap(g->p, ring, g->ticks, addr, g->views[i].size);
+		synth_unmap(g->p, ring, g->ticks, addr, rnd(g, 5) ? g->views[i].size : 0);
 		if (!rnd(g, 30))
 			synth_plain(g->p, ring, g->ticks, MT_UNDO, addr);
 		else

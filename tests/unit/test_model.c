@@ -78,7 +78,7 @@ static uint64_t mapped_bytes(const struct naive *n, const struct n_process *p, b
 	for (int i = 0; i < PAGES; i++) {
 		const struct n_mapping *m = &n->mappings[p->page[i]];
 		if (p->page[i] && m->inherited == inherited &&
-		    (class < 0 ? m->class != MAP_RESERVED : m->class == (uint32_t)class))
+		    (class < 0 ? map_class_counts(m->class) : m->class == (uint32_t)class))
 			bytes += PAGE;
 	}
 	return bytes;
@@ -91,7 +91,7 @@ static uint64_t mapped_runs(const struct naive *n, const struct n_process *p, bo
 	for (int i = 0; i < PAGES; i++) {
 		const struct n_mapping *m = &n->mappings[p->page[i]];
 		bool starts = p->page[i] && (!i || p->page[i - 1] != p->page[i]);
-		runs += starts && m->inherited == inherited && m->class != MAP_RESERVED && (!node || m->node == node);
+		runs += starts && m->inherited == inherited && map_class_counts(m->class) && (!node || m->node == node);
 	}
 	return runs;
 }
@@ -112,7 +112,7 @@ static void recount_maps(const struct naive *n, struct n_process *p)
 	}
 	for (int i = 0; i < PAGES; i++) {
 		const struct n_mapping *m = &n->mappings[p->page[i]];
-		if (p->page[i] && !m->inherited && m->class != MAP_RESERVED)
+		if (p->page[i] && !m->inherited && map_class_counts(m->class))
 			p->site[MODEL_MAP][m->node].live += PAGE;
 	}
 }
@@ -278,6 +278,7 @@ static const struct mt_ext_map exts[] = {
 	[MAP_FILE] = { .prot = 1 },
 	[MAP_MEMFD] = { .prot = 3, .flags = MT_MAP_SHARED | MT_MAP_MEMFD },
 	[MAP_SHARED] = { .prot = 3, .flags = MT_MAP_ANON | MT_MAP_SHARED },
+	[MAP_ARENA] = { .prot = 3, .flags = MT_MAP_ANON | MT_MAP_ARENA },
 	[MAP_RESERVED] = { .prot = 0, .flags = MT_MAP_ANON },
 };
 
@@ -294,7 +295,7 @@ static void put_mapping(struct naive *n, struct n_process *p, int from, int page
 {
 	struct model_totals *t = &p->kind[MODEL_MAP];
 	const struct n_mapping *m = &n->mappings[id];
-	uint64_t bytes = m->class == MAP_RESERVED ? 0 : PAGE * (uint64_t)pages;
+	uint64_t bytes = map_class_counts(m->class) ? PAGE * (uint64_t)pages : 0;
 	if (!(ext->flags & MT_MAP_FIXED))
 		t->missed_frees += runs_in(p, from, from + pages);
 	n->mappings[id].origin = id;
@@ -403,7 +404,7 @@ static void op_protect(struct naive *n, struct n_process *p, uint32_t ring, int 
 		}
 		before = old;
 		p->page[i] = id;
-		turned += PAGE;
+		turned += map_class_counts(n->mappings[id].usable) ? PAGE : 0;
 	}
 	t->frees += ext.prot ? 0 : origins_gone(n, p, pages_before);
 	if (turned && ext.prot) {
@@ -420,7 +421,7 @@ static void op_give(struct naive *n, struct n_process *p, uint32_t ring, int fro
 {
 	struct mt_ext_map ext = { .prot = 3, .flags = MT_MAP_ANON | MT_MAP_FIXED | MT_MAP_GIVEN };
 	for (int i = from; i < from + pages; i++)
-		p->given += p->page[i] && n->mappings[p->page[i]].class != MAP_RESERVED ? PAGE : 0;
+		p->given += p->page[i] && map_class_counts(n->mappings[p->page[i]].class) ? PAGE : 0;
 	synth_map(p->synth, ring, n->now, page_address(from), PAGE * (uint64_t)pages, ext, 1 + rnd(SITES - 1));
 }
 
@@ -744,6 +745,22 @@ TEST(a_mapping_is_freed_with_its_last_piece)
 	CHECK_EQ(t->frees, 1);
 	CHECK_EQ(t->unknown_frees, 0);
 	CHECK_EQ(t->live_bytes, 0);
+	fixture_end(&f);
+}
+
+/* What is detached has the size of what was attached there; what begins elsewhere is not that. */
+TEST(an_unmapping_without_a_size_is_of_what_begins_there)
+{
+	struct fixture f;
+	fixture_begin(&f);
+	synth_map(f.p, 0, SYNTH_START + 1000, page_address(0), 10 * PAGE, exts[MAP_MEMFD], 1);
+	synth_map(f.p, 0, SYNTH_START + 2000, page_address(10), 10 * PAGE, exts[MAP_MEMFD], 1);
+	synth_unmap(f.p, 0, SYNTH_START + 3000, page_address(10), 0);
+	synth_unmap(f.p, 0, SYNTH_START + 4000, page_address(5), 0);
+	const struct model_totals *t = &fixture_run(&f, MODEL_QUERY_ALL)->kind[MODEL_MAP];
+	CHECK_EQ(t->frees, 1);
+	CHECK_EQ(t->unknown_frees, 1);
+	CHECK_EQ(t->live_bytes, 10 * PAGE);
 	fixture_end(&f);
 }
 

@@ -330,7 +330,7 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 	}
 	t->rise = f.rise;
 	t->stepped = steps->source != LOOP_NONE;
-	t->period_s = timeline_mean_period(steps);
+	t->period_s = timeline_period(steps);
 	if (f.bytes <= 0)
 		return;
 	fit_curve(t, steps, &f, &k);

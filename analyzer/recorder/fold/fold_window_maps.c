@@ -17,7 +17,7 @@ static void change(struct fold_window *t, const struct range *r, int sign)
 {
 	uint64_t bytes = (r->end - r->start) * (uint64_t)sign;
 	t->map_bytes[r->class] += bytes;
-	if (r->class != MAP_RESERVED)
+	if (map_class_counts(r->class))
 		t->bytes[MODEL_MAP] += bytes;
 	if (sign < 0)
 		return;
@@ -107,7 +107,7 @@ int scan_map(struct fold_window *t, const struct mt_event *s, uint32_t ring, uin
 		!(ext.flags & (MT_MAP_FIXED | MT_MAP_MOVED | MT_MAP_KEPT)) && !ranges_overlap(&t->maps, r.start, r.end);
 	if (ext.flags & MT_MAP_MOVED)
 		of->unmap.short_lived = false;
-	if (!plain || r.class == MAP_RESERVED)
+	if (!plain || !map_class_counts(r.class))
 		r.ns = 0;
 	int e = cut(t, r.start, r.end);
 	if (!e)
@@ -119,7 +119,7 @@ int scan_map(struct fold_window *t, const struct mt_event *s, uint32_t ring, uin
 
 int scan_unmap(struct fold_window *t, const struct mt_event *s, uint32_t ring)
 {
-	uint64_t end = map_end_of(s->addr, s->size);
+	uint64_t end = s->size ? map_end_of(s->addr, s->size) : ranges_until(&t->maps, s->addr);
 	struct ring *of = fold_ring(t, ring);
 	int e = of ? pairs_settle(t, &of->unmap) : -MT_EMEMORY;
 	if (e)

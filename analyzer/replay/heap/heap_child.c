@@ -31,7 +31,8 @@ struct child {
 	size_t filled;
 	uint32_t turn;
 	uint32_t *threads; /* by ring: index and 1 of the thread that has it, and runs */
-	size_t next_point;
+	bool trims;        /* malloc_trim(0) when the process was looked at last, and at the end */
+	size_t next_point, next_stop;
 	uint64_t told_ns; /* as the child knows it; 0 = nothing yet */
 };
 
@@ -139,21 +140,16 @@ static void tell(struct child *c, enum heap_op op, const uint64_t *numbers, size
 #define TELL(c, op, ...) \
 	tell(c, op, (const uint64_t[]){ __VA_ARGS__ }, sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
 
-static bool is_main(const struct process *p, uint32_t thread)
-{
-	const struct process_thread *t = process_thread(p, thread);
-	return t ? t->tid == p->pid : thread == 0; /* without the information on it the first one is */
-}
-
 /* The thread that makes the call gets the turn; a ring whose thread is another one now was left by the one before. */
 static void give_turn(struct child *c, const struct heap_call *call)
 {
 	uint32_t worker = HEAP_MAIN;
-	if (!is_main(c->plan->process, call->thread)) {
+	if (!heap_plan_is_main(c->plan, call->thread)) {
 		worker = call->ring + 1;
 		if (c->threads[call->ring] != call->thread + 1) {
 			TELL(c, HEAP_OP_START, worker);
 			c->threads[call->ring] = call->thread + 1;
+			c->turn = HEAP_MAIN; /* which begins and ends threads */
 		}
 	}
 	if (worker != c->turn)
@@ -197,11 +193,28 @@ static void tell_time(struct child *c, uint64_t ns)
 	c->told_ns = ns;
 }
 
+static void tell_stops(struct child *c, uint64_t events)
+{
+	const struct heap_plan *plan = c->plan;
+	for (; c->next_stop < plan->stop_count && plan->stops[c->next_stop].at <= events; c->next_stop++) {
+		const struct heap_stop *s = &plan->stops[c->next_stop];
+		if (c->threads[s->ring] != s->thread + 1)
+			continue;
+		TELL(c, HEAP_OP_STOP, s->ring + 1);
+		c->threads[s->ring] = 0;
+		c->turn = HEAP_MAIN;
+	}
+}
+
 static void tell_points(struct child *c, uint64_t events)
 {
 	const struct heap_plan *plan = c->plan;
-	for (; c->next_point < plan->point_count && plan->points[c->next_point].at <= events; c->next_point++)
+	tell_stops(c, events);
+	for (; c->next_point < plan->point_count && plan->points[c->next_point].at <= events; c->next_point++) {
+		if (c->trims && (c->next_point == plan->looked || c->next_point == plan->point_count - 1))
+			tell(c, HEAP_OP_TRIM, NULL, 0);
 		tell(c, HEAP_OP_POINT, NULL, 0);
+	}
 }
 
 static int tell_step(struct child *c, struct heap_calls *calls, const struct reader_step *step)
@@ -237,11 +250,9 @@ static int tell_calls(struct child *c, struct reader *first, void (*on_progress)
 	return e;
 }
 
-static void tell_end(struct child *c, const struct heap_setting *s)
+static void tell_end(struct child *c)
 {
 	static const uint8_t zeros[HEAP_OP_BYTES];
-	if (s->trim) /* before the last look */
-		tell(c, HEAP_OP_TRIM, NULL, 0);
 	tell_points(c, UINT64_MAX);
 	tell(c, HEAP_OP_END, NULL, 0);
 	flush(c);
@@ -295,6 +306,7 @@ int heap_child_run(struct heap_result *out, struct reader *first, const struct h
 	}
 	const struct heap_orders orders = orders_of(plan, setting, most_bytes);
 	c->plan = plan;
+	c->trims = setting->trim;
 	c->turn = HEAP_MAIN;
 	c->socket = -1;
 	int e = start(c, setting);
@@ -304,7 +316,7 @@ int heap_child_run(struct heap_result *out, struct reader *first, const struct h
 		e = tell_calls(c, first, on_progress);
 	}
 	if (!e) {
-		tell_end(c, setting);
+		tell_end(c);
 		e = hear(c, out);
 	}
 	if (c->socket >= 0)

@@ -27,6 +27,15 @@ struct heap_alignment {
 /* A sample of the process. */
 struct look {
 	uint64_t ns, bytes;
+	uint64_t threads; /* HEAP_UNKNOWN */
+	uint64_t at;      /* after so many events of the heap */
+};
+
+/* Of a thread: its first call and its last one, after so many events. */
+struct life {
+	uint64_t from, until;
+	uint32_t ring, thread;
+	bool calls, gone;
 };
 
 struct planning {
@@ -37,6 +46,8 @@ struct planning {
 	unsigned subject;          /* the process among the samples */
 	struct look *looks;
 	size_t look_count, look_room, next_look;
+	struct life *lives; /* by thread */
+	size_t life_count, life_room;
 	uint64_t last_ns;         /* of the last event */
 	uint64_t step, last_live; /* at the last point */
 	uint64_t unseen;          /* of mapped memory */
@@ -57,9 +68,11 @@ static int add_look(void *arg, const struct sample *s)
 		return 0;
 	int e = vec_reserve(g->looks, g->look_room, g->look_count + 1);
 	if (!e)
-		g->looks[g->look_count++] =
-			(struct look){ s->ns, s->value[MT_PROCESS_rss_anon] +
-						      ((s->known & both) == both ? s->value[MT_PROCESS_swap] : 0) };
+		g->looks[g->look_count++] = (struct look){
+			s->ns,
+			s->value[MT_PROCESS_rss_anon] + ((s->known & both) == both ? s->value[MT_PROCESS_swap] : 0),
+			s->known >> MT_PROCESS_threads & 1 ? s->value[MT_PROCESS_threads] : HEAP_UNKNOWN, 0
+		};
 	return e;
 }
 
@@ -228,6 +241,7 @@ static int add_points(struct planning *g, uint64_t ns)
 	for (; g->next_look < g->look_count && g->looks[g->next_look].ns < ns && !e; g->next_look++) {
 		now.recorded = g->looks[g->next_look].bytes;
 		now.ns = g->looks[g->next_look].ns;
+		g->looks[g->next_look].at = now.at;
 		e = add_point(g, &now);
 		g->last_live = now.live;
 	}
@@ -258,6 +272,16 @@ static int insert_peak(struct planning *g)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------- */
 
+static int note_life(struct planning *g, const struct heap_call *c)
+{
+	if (c->thread >= g->life_count && vec_extend(g->lives, g->life_count, g->life_room, c->thread + 1ul))
+		return error_memory();
+	struct life *l = &g->lives[c->thread];
+	const uint64_t now = heap_calls_counts(g->calls)->events;
+	*l = (struct life){ l->calls ? l->from : now, now, c->ring, c->thread, .calls = true };
+	return 0;
+}
+
 static int on_call(void *arg, const struct heap_call *c)
 {
 	struct planning *g = arg;
@@ -269,7 +293,8 @@ static int on_call(void *arg, const struct heap_call *c)
 	g->seen = less(g->seen,
 		       c->old_size ? seen_of(plan, c->what == HEAP_FREE ? c->addr : c->old_addr, c->old_size) : 0);
 	plan->most_seen = higher(plan->most_seen, g->seen);
-	return c->what == HEAP_ALIGNED ? note_alignment(plan, c) : 0;
+	int e = note_life(g, c);
+	return !e && c->what == HEAP_ALIGNED ? note_alignment(plan, c) : e;
 }
 
 /* The model calls it before it counts the event. */
@@ -353,6 +378,61 @@ static int run_model(struct planning *g, struct reader *first, void (*on_progres
 	return e;
 }
 
+/* ---- threads that end -------------------------------------------------------------------------------------- */
+
+bool heap_plan_is_main(const struct heap_plan *plan, uint32_t thread)
+{
+	const struct process_thread *t = process_thread(plan->process, thread);
+	return t ? t->tid == plan->process->pid : thread == 0; /* without the information on it the first one is */
+}
+
+static int by_until(const void *a, const void *b)
+{
+	const struct life *x = a, *y = b;
+	return (x->until > y->until) - (x->until < y->until);
+}
+
+/* Nobody records a thread's end, but samples count threads: of more that have made calls than there are, those have
+ * ended that have been silent for longest. Some allocators give back what a thread had when it ends. */
+static int find_stops_by(struct planning *g, const struct look *look)
+{
+	struct heap_plan *plan = g->plan;
+	uint64_t there = 0;
+	int e = 0;
+	for (size_t i = 0; i < g->life_count; i++)
+		there += g->lives[i].calls && !g->lives[i].gone && g->lives[i].from <= look->at;
+	for (size_t i = 0; i < g->life_count && there > look->threads && !e; i++) {
+		struct life *l = &g->lives[i];
+		if (!l->calls || l->gone || l->until > look->at || heap_plan_is_main(plan, l->thread))
+			continue;
+		l->gone = true;
+		there--;
+		e = vec_reserve(plan->stops, plan->stop_room, plan->stop_count + 1);
+		if (!e)
+			plan->stops[plan->stop_count++] = (struct heap_stop){ look->at, l->ring, l->thread };
+	}
+	return e;
+}
+
+static int find_stops(struct planning *g)
+{
+	int e = 0;
+	if (g->life_count)
+		qsort(g->lives, g->life_count, sizeof(*g->lives), by_until);
+	for (size_t i = 0; i < g->next_look && !e; i++)
+		if (g->looks[i].threads != HEAP_UNKNOWN)
+			e = find_stops_by(g, &g->looks[i]);
+	return e;
+}
+
+static void find_looked(struct heap_plan *plan)
+{
+	size_t i = plan->point_count;
+	while (i > 0 && plan->points[i - 1].recorded == HEAP_UNKNOWN)
+		i--;
+	plan->looked = (i ? i : plan->point_count) - 1;
+}
+
 int heap_plan_make(struct heap_plan *plan, struct reader *first, const struct samples *samples, const struct process *p,
 		   void (*on_progress)(double done, uint64_t events))
 {
@@ -365,9 +445,13 @@ int heap_plan_make(struct heap_plan *plan, struct reader *first, const struct sa
 	e = e ? e : run_model(&g, first, on_progress);
 	if (!e)
 		plan->counts = *heap_calls_counts(g.calls);
+	e = e ? e : find_stops(&g);
 	e = e ? e : insert_peak(&g);
+	if (!e)
+		find_looked(plan);
 	heap_calls_free(g.calls);
 	free(g.looks);
+	free(g.lives);
 	return e;
 }
 
@@ -380,6 +464,7 @@ void heap_plan_fini(struct heap_plan *plan)
 		free(a);
 	}
 	free(plan->points);
+	free(plan->stops);
 	free(plan->mappings);
 	*plan = (struct heap_plan){ 0 };
 }

@@ -26,6 +26,12 @@ struct heap_mapping {
 	double share; /* the largest part of it that was ever resident, 0 to 1 */
 };
 
+/* A thread has ended: it made its last call before, and a sample at `at` saw fewer threads. */
+struct heap_stop {
+	uint64_t at; /* after so many events of the heap */
+	uint32_t ring, thread;
+};
+
 /* How much of its blocks the program ever wrote to. The trace does not tell, so the assumption is chosen that agrees
  * best with the samples. */
 enum heap_touch {
@@ -46,7 +52,10 @@ struct heap_plan {
 	bool complete;      /* else part of the trace is missing, maybe its end */
 	struct heap_point *points;
 	size_t point_count, point_room;
-	size_t peak; /* the point with most_live */
+	size_t peak;             /* the point with most_live */
+	size_t looked;           /* the last point that a sample is behind; without any the last one */
+	struct heap_stop *stops; /* in order of `at` */
+	size_t stop_count, stop_room;
 	struct heap_mapping *mappings;
 	size_t mapping_count, mapping_room;
 	uint32_t rings, threads;
@@ -58,6 +67,9 @@ struct heap_plan {
 int heap_plan_make(struct heap_plan *plan, struct reader *first, const struct samples *samples, const struct process *p,
 		   void (*on_progress)(double done, uint64_t events));
 void heap_plan_fini(struct heap_plan *plan);
+
+/* Is it the process's first one? */
+bool heap_plan_is_main(const struct heap_plan *plan, uint32_t thread);
 
 /* How many bytes of a block are taken to have been written to. */
 uint64_t heap_plan_touched(const struct heap_plan *plan, enum heap_what what, uint64_t addr, uint64_t size);

@@ -257,17 +257,26 @@ static void *work(void *arg)
 	}
 }
 
-static void start(struct player *p, uint64_t number)
+static void stop(struct player *p, uint64_t number)
 {
-	pthread_attr_t attributes;
 	if (number == HEAP_MAIN || number >= p->orders.workers)
 		return end(p, HEAP_END_NO_MEMORY, 0);
 	struct worker *w = &p->workers[number];
-	if (w->runs) {
-		w->over = true;
-		sem_post(&w->turn);
-		pthread_join(w->thread, NULL);
-	}
+	if (!w->runs)
+		return;
+	w->over = true;
+	sem_post(&w->turn);
+	pthread_join(w->thread, NULL);
+	w->runs = false;
+}
+
+static void start(struct player *p, uint64_t number)
+{
+	pthread_attr_t attributes;
+	stop(p, number);
+	if (p->ended)
+		return;
+	struct worker *w = &p->workers[number];
 	w->player = p;
 	w->over = false;
 	sem_init(&w->turn, 0, 0);
@@ -295,9 +304,10 @@ static bool make_one(struct player *p, uint32_t self)
 	uint64_t next;
 	switch (op) {
 	case HEAP_OP_START:
+	case HEAP_OP_STOP:
 		next = varint_get(&p->in);
 		if (self == HEAP_MAIN) {
-			start(p, next);
+			(op == HEAP_OP_START ? start : stop)(p, next);
 			return true;
 		}
 		p->in.at = at;

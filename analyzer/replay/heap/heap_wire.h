@@ -15,6 +15,7 @@
 
 enum heap_op {
 	HEAP_OP_START,   /* worker. Its thread ends, if it has one, and a new one begins */
+	HEAP_OP_STOP,    /* worker. Its thread ends, if it has one */
 	HEAP_OP_TURN,    /* worker. It makes the calls from here on */
 	HEAP_OP_MALLOC,  /* block, size, touch: how many bytes are written to */
 	HEAP_OP_CALLOC,  /* block, size, touch */

@@ -370,7 +370,7 @@ static unsigned print_forecast(const struct selection *sel, const struct timelin
 	if (ended)
 		return print_hindsight(sel, timeline, g, ended);
 
-	double limit, period = timeline_mean_period(g->list);
+	double limit, period = timeline_period(g->list);
 	struct forecast f = owner_growth_forecast(timeline, sel, g->list, g->track, &g->growth, &limit);
 	bool stepped = g->list->source != LOOP_NONE;
 	if (!f.ever)

@@ -187,6 +187,28 @@ static unsigned print_ledger(const struct report *r)
 	return lines + !exact;
 }
 
+const char *report_shm_site(const struct report *r, const struct model_shm_maker *m)
+{
+	const struct process *p = reader_process(r->selection->reader, m->process);
+	const uint32_t stack = m->node ? stacks_of(r->selection->stacks, p, m->node, m->node2) : 0;
+	return stack ? diagnosis_call(r->analysis.diagnosis, stack) : NULL;
+}
+
+/* Who made the files of that row, if most of it can be theirs. */
+static unsigned print_shm_maker(const struct report *r)
+{
+	const struct host_ledger *l = host_ledger(r->analysis.host);
+	const struct model_shm_maker *m = model_shm_maker(r->selection->model);
+	if (!m || (double)l->shm_files < SHOWN * (double)l->total || m->bytes < l->shm_files / 2)
+		return 0;
+	const char *site = report_shm_site(r, m);
+	output_fit_line(STYLE_FAINT,
+			output_format("  made in /dev/shm: %s file%s, %s, by %s", COUNT(m->files),
+				      m->files == 1 ? "" : "s", BYTES(m->bytes),
+				      site ? site : reader_process(r->selection->reader, m->process)->name));
+	return 1;
+}
+
 /* ---- who was killed ----------------------------------------------------------------------------------------- */
 
 static bool was_killed(const struct report *r, const struct host_process *p)
@@ -324,7 +346,7 @@ unsigned report_print_host(const struct report *r, unsigned room)
 			  (char *[]){ heading(r->analysis.host, 0), heading(r->analysis.host, 1),
 				      heading(r->analysis.host, 2) },
 			  3);
-	unsigned lines = 2 + print_distance(r) + print_ledger(r);
+	unsigned lines = 2 + print_distance(r) + print_ledger(r) + print_shm_maker(r);
 	if (room > lines + 3)
 		lines += print_freed(r);
 	if (room > lines + 2)

@@ -369,7 +369,7 @@ static void totals_row(struct table *t, const char *name, const struct model_tot
 static char *map_classes(const struct selection *sel)
 {
 	static const char *const names[MAP_CLASSES] = {
-		"anonymous", "files", "memfd and shm", "shared", "address space only",
+		"anonymous", "files", "memfd and shm", "shared", "arenas of allocators", "address space only",
 	};
 	char *text = NULL;
 	size_t size;

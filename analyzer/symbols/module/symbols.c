@@ -18,6 +18,8 @@ struct text {
 	char string[];
 };
 
+#define NAME_BYTES 64 /* of a program, as it was called */
+
 /* The short form of a function's name. */
 struct name {
 	UT_hash_handle hh;
@@ -43,10 +45,12 @@ struct symbol_module {
 	uint64_t seen_ns;
 	bool any_build_id;
 	const char *path;
+	char *shown; /* as frames show it: the path, or with another name; has room for NAME_BYTES more */
+	bool named;
 	const char *why; /* of SYMBOLS_GIVEN_UP */
 	size_t key_bytes;
 	size_t build_id_bytes;
-	unsigned char key[]; /* build id, then path */
+	unsigned char key[]; /* build id, then path; then what is shown */
 };
 
 struct symbols {
@@ -164,7 +168,7 @@ static const struct name *name_of(struct symbols *s, const char *function)
 /* Of a frame from elsewhere. */
 static struct frame own_frame(struct symbols *s, const struct symbol_module *m, uint64_t address, const struct frame *f)
 {
-	struct frame own = { .library = m->path, .offset = address, .line = f->line, .inlined = f->inlined };
+	struct frame own = { .library = m->shown, .offset = address, .line = f->line, .inlined = f->inlined };
 	const struct name *name = f->function ? name_of(s, f->function) : NULL;
 	own.function = name ? name->function : NULL;
 	own.name = name ? name->shown : NULL;
@@ -178,7 +182,7 @@ static struct frame own_frame(struct symbols *s, const struct symbol_module *m, 
 struct symbol_module *symbols_module(struct symbols *s, const struct module_id *id)
 {
 	size_t path_bytes = strlen(id->path) + 1, n = id->build_id_bytes + path_bytes;
-	struct symbol_module *m = calloc(1, sizeof(*m) + n), *known;
+	struct symbol_module *m = calloc(1, sizeof(*m) + n + path_bytes + NAME_BYTES), *known;
 	if (!m)
 		return NULL;
 	if (id->build_id_bytes)
@@ -192,12 +196,23 @@ struct symbol_module *symbols_module(struct symbols *s, const struct module_id *
 		return known;
 	}
 	m->path = (const char *)m->key + id->build_id_bytes;
+	m->shown = memcpy(m->key + n, id->path, path_bytes);
 	m->key_bytes = n;
 	m->build_id_bytes = id->build_id_bytes;
 	m->seen_ns = id->seen_ns;
 	m->any_build_id = id->any_build_id;
 	HASH_ADD_KEYPTR(hh, s->modules, m->key, n, m);
 	return m;
+}
+
+void symbols_show_as(struct symbol_module *m, const char *name)
+{
+	const char *slash = strrchr(m->path, '/'), *own = slash ? slash + 1 : m->path;
+	const size_t before = (size_t)(own - m->path), bytes = strlen(name);
+	if (!bytes || bytes >= NAME_BYTES || *name == '-' || strpbrk(name, " :") || !strncmp(own, name, bytes))
+		return;
+	strcpy(m->shown + before, m->named && strcmp(m->shown + before, name) ? own : name);
+	m->named = true;
 }
 
 enum symbol_state symbols_state(const struct symbol_module *m)
@@ -260,7 +275,7 @@ static struct place *place_find(const struct symbols *s, struct symbol_module *m
 
 static struct place *place_of_nothing(struct symbols *s, struct symbol_module *m, uint64_t address)
 {
-	struct frame nothing = { .library = m ? m->path : NULL, .offset = address };
+	struct frame nothing = { .library = m ? m->shown : NULL, .offset = address };
 	return place_add(s, m, address, &nothing, 1);
 }
 

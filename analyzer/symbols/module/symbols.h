@@ -17,7 +17,7 @@ struct frame {
 	const char *function; /* in full; NULL = unknown */
 	const char *name;     /* short form of it; NULL = unknown */
 	const char *file;     /* of the source; NULL = unknown */
-	const char *library;  /* path as recorded; NULL = in no module (JIT code, or a module that was unloaded) */
+	const char *library;  /* path as recorded, but symbols_show_as(); NULL = in no module (JIT, or unloaded) */
 	const char *language; /* "c", "c++", "rust", ...; NULL = unknown */
 	uint64_t offset;      /* in the library; without one the address itself */
 	uint32_t line;        /* 0 = unknown */
@@ -49,6 +49,10 @@ void symbols_free(struct symbols *);
 
 /* The module of this path and build id, made if it is new; all processes share it. Borrowed; NULL = no memory. */
 struct symbol_module *symbols_module(struct symbols *, const struct module_id *);
+
+/* Of a program that was called by another name than its file's (redis-server of redis-check-rdb, an applet of busybox):
+ * frames show that one. A version (python3 of python3.11) is none; nor are two of them. */
+void symbols_show_as(struct symbol_module *, const char *name);
 
 /* The frames at `address` in the module's file (run-time address - bias; of a return address 1 less), innermost first.
  * Returns how many, at least one; borrowed. `module` NULL = the address is in no module. */

@@ -1,0 +1,34 @@
+"""A loader hands its batches over in shared memory, and closes each; nobody unlinks them while it runs"""
+# truth: leak shm_batches.py hand_over
+import sys
+import time
+from multiprocessing import shared_memory
+
+UNLINK = "twin" in sys.argv or "release" in sys.argv
+names = []
+
+
+def hand_over(number):
+    batch = shared_memory.SharedMemory(create=True, size=2 << 20)
+    batch.buf[:] = bytes([number % 256]) * batch.size
+    names.append(batch.name)
+    batch.close()
+
+
+def train(number):
+    batch = shared_memory.SharedMemory(names[number])
+    total = sum(bytes(batch.buf)[::4096])
+    batch.close()
+    if UNLINK:
+        batch.unlink()
+    return total
+
+
+def main():
+    for number in range(160):
+        hand_over(number)
+        train(number)
+        time.sleep(0.005)
+
+
+main()
