@@ -33,10 +33,10 @@ def insert(start, count):
 
 
 def turn():
-    """A long one: what it was for stays, what it needed does not."""
+    """A long one, however busy the machine is: what it was for stays, what it needed does not."""
     table[units] = [bytearray(65536) for _ in range(64)]
     parts = [bytearray(70000 + 100 * k) for k in range(200)]
-    time.sleep(0.7)
+    time.sleep(max(0, begin + 0.75 * (units + 1) - time.monotonic()))
     return 64 * 65536 if parts else 0
 
 
