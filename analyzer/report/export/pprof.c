@@ -367,13 +367,13 @@ static int write_sample(struct writing *w, const struct profile_sample *s)
 	return 0;
 }
 
-static void write_build_id(struct writing *w, const char *path)
+static void write_build_id(struct writing *w, const char *library)
 {
 	const struct symbols *all = stacks_symbols(w->profile->stacks);
 	char text[2 * 64 + 1] = "";
 	for (struct symbol_module *m = symbols_next(all, NULL); m; m = symbols_next(all, m)) {
 		struct module_id id = symbols_id(m);
-		if (symbols_path(m) != path || id.build_id_bytes > 64)
+		if (symbols_shown(m) != library || id.build_id_bytes > 64)
 			continue;
 		for (size_t i = 0; i < id.build_id_bytes; i++)
 			snprintf(text + 2 * i, 3, "%02x", ((const unsigned char *)id.build_id)[i]);

@@ -240,6 +240,11 @@ bool symbols_is_used(const struct symbol_module *m)
 	return m->wanted;
 }
 
+const char *symbols_shown(const struct symbol_module *m)
+{
+	return m->shown;
+}
+
 const char *symbols_path(const struct symbol_module *m)
 {
 	return m->path;

@@ -103,6 +103,7 @@ struct module_id symbols_id(const struct symbol_module *); /* borrowed */
 void symbols_mark_used(struct symbol_module *);
 bool symbols_is_used(const struct symbol_module *);
 const char *symbols_path(const struct symbol_module *);
+const char *symbols_shown(const struct symbol_module *); /* `library` of its frames, the same pointer */
 
 /* Walks the modules: NULL gives the first, and the last gives NULL. */
 struct symbol_module *symbols_next(const struct symbols *, const struct symbol_module *);
