@@ -18,6 +18,7 @@ MIB = 1 << 20
 LIMIT = 960 * MIB  # little more than it needs
 ROOM = 1152 * MIB  # so much that it is never nine tenths full: a verdict's screen also says what it rules out, with figures of other commands
 SLACK = 6 * MIB  # between a sample and what the program reads a second later
+SAMPLE = 3 * MIB  # of a batch, which a worker hands over in one file
 STILL_NS = 2400000000    # so long it surely stood still
 SCENARIO = os.path.join(gpu.SCENARIOS, "incident4.py")
 LEDGER = ("live", "kept", "pinned", "mapped_files", "shared", "shm_files", "other_processes", "page_cache", "kernel", "free", "unexplained")
@@ -178,6 +179,8 @@ class HostAudit(audit.Audit):
     def machine(self):
         """What the program knows of the rows, beside what the kernel says of them."""
         super().machine()
+        handed = self.done.account["prefetched_bytes"] // len(self.done.account["workers"])  # what one process made
+        self.claim(r"^  made in /dev/shm: ([\d,]+) files?, (FIGURE), by incident4.py:112 main$", handed // SAMPLE, handed, what="made in /dev/shm", count=(0, 1))
         if not self.done.limit:
             return
         done, ledger, rows = self.done, self.report["system"]["ledger"], self.host()
