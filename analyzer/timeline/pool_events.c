@@ -8,7 +8,7 @@ void pool_events_add(struct pool_events *l, const struct model_change *c)
 					  .bytes = c->bytes,
 					  .process = c->process->id,
 					  .site = c->site };
-	if (l->one && c->process->id != l->process)
+	if (l->process != UINT32_MAX && c->process->id != l->process)
 		return;
 	if (c->ns <= l->ns)
 		l->ring[l->count++ % POOL_EVENTS_BEFORE] = event;

@@ -15,10 +15,9 @@ struct pool_event {
 };
 
 struct pool_events {
-	uint64_t ns; /* the moment */
-	bool one;    /* ... and of this process alone: */
-	unsigned process;
-	size_t count; /* of changes up to it: the last POOL_EVENTS_BEFORE are kept, in a ring */
+	uint64_t ns;      /* the moment */
+	uint32_t process; /* of this one alone; UINT32_MAX = of all */
+	size_t count;     /* of changes up to it: the last POOL_EVENTS_BEFORE are kept, in a ring */
 	size_t after;
 	struct pool_event ring[POOL_EVENTS_BEFORE], behind[POOL_EVENTS_AFTER];
 };

@@ -194,8 +194,7 @@ static void plan_pool_events(struct site_windows *w)
 		w->pools[i] = l;
 		if (l) {
 			l->ns = oom ? oom->at.ns : d->peak.ns;
-			l->one = oom;
-			l->process = oom ? oom->process : 0;
+			l->process = oom ? oom->process : UINT32_MAX;
 		}
 	}
 }

@@ -2,8 +2,8 @@
 // before it; x counts allocations and frees, so that what happens at once can be told apart.
 import { el, fill, css, facts } from "./dom.js";
 import { bytes, count, seconds } from "./format.js";
-import { frameName, framePlace, pathOf } from "./data.js";
-import { stackGroups } from "./groups.js";
+import { frameName, framePlace, lineOf, pathOf } from "./data.js";
+import { nodeColours } from "./groups.js";
 import { showAt, hide } from "./hover.js";
 
 const LEFT = 66, BOTTOM = 20, TOP = 16, LEAST = 0.4; // pixels
@@ -53,11 +53,6 @@ function change(raw, stack, i) {
   return made ? { verb: "allocated", life: made } : gone ? { verb: "freed", life: gone } : null;
 }
 
-function lineOf(data, node) {
-  const path = pathOf(data, node), python = path.filter(f => data.frames[f][4] === "python"), f = (python.length ? python : path).at(-1);
-  return f === undefined ? "no stack" : `${frameName(data, f)}  ${framePlace(data, f)}`;
-}
-
 function spanOf(stack, life) {
   const from = life.born ? `allocated at ${seconds(stack.times[life.born])}` : "there before";
   return `${from}, ${life.died === Infinity ? "not freed here" : `freed at ${seconds(stack.times[life.died])}${life.born ? `, alive for ${seconds(stack.times[life.died] - stack.times[life.born])}` : ""}`}`;
@@ -82,7 +77,7 @@ function draw(data, track, raw, canvas, view, chosen) {
   ctx.scale(pr, pr);
   ctx.font = `11px ${css("--sans")}`;
   const top = stack.most * 1.02 || 1, X = i => LEFT + (i - view.from) / (view.to - view.from) * (width - LEFT - 8), Y = v => height - BOTTOM - v / top * (height - BOTTOM - TOP);
-  const groups = stackGroups(data, track), colours = new Map(track.stacks.map(s => [s.node, groups.colour(s)])), places = [];
+  const colour = nodeColours(data, track), places = [];
   ctx.save();
   ctx.beginPath();
   ctx.rect(LEFT, 0, width - LEFT - 8, height - BOTTOM);
@@ -91,7 +86,7 @@ function draw(data, track, raw, canvas, view, chosen) {
     const end = Math.min(life.died, stack.n + 1);
     if (end < view.from || life.born > view.to) continue;
     const tall = Y(0) - Y(life.bytes);
-    ctx.fillStyle = colours.get(life.node) ?? css("--other");
+    ctx.fillStyle = colour(life.node);
     ctx.globalAlpha = chosen.life && chosen.life !== life ? 0.45 : 1;
     for (let k = 0; k < life.at.length; k += 2) {
       let to = k + 2;

@@ -97,7 +97,12 @@ export function framePlace(data, f) {
   return file && line ? `${base}:${line}` : base;
 }
 
-// The window that ends at or behind a time.
+// Of a node: who allocated, in Python where there is any.
+export function lineOf(data, node) {
+  const path = pathOf(data, node), python = path.filter(f => data.frames[f][4] === "python"), f = (python.length ? python : path).at(-1);
+  return f === undefined ? "no stack" : `${frameName(data, f)}  ${framePlace(data, f)}`;
+}
+
 // The range that is shown first, as windows (from, to]: from the begin of the loop to the failure, or to the end of the
 // last whole step. What a program loads before the loop and frees as it ends would hide what grew. Without steps and
 // failures it is the whole run.
@@ -108,6 +113,7 @@ function firstRange(data) {
   return { from: from < to ? from : -1, to };
 }
 
+// The window that ends at or behind a time.
 export function windowAt(data, seconds) {
   let low = 0, high = data.count - 1;
   while (low < high) {

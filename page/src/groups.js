@@ -20,6 +20,12 @@ export function stackGroups(data, track) {
   return groupsOf(data, track, by === "process" ? usualGrouping(track) : by);
 }
 
+// The colour of a node's stack.
+export function nodeColours(data, track) {
+  const groups = stackGroups(data, track), by = new Map(track.stacks.map(s => [s.node, groups.colour(s)]));
+  return node => by.get(node) ?? css("--other");
+}
+
 function makeGroups(data, track, by) {
   if (by === "process")
     return { others: "other processes", list: track.processes.map(p => ({ key: p.id, name: processName(p), values: p.high, ends: p.live })) };

@@ -2,8 +2,8 @@
 import { el, fill, css, facts } from "./dom.js";
 import { bytes, count, seconds, percent, cut } from "./format.js";
 import { state, set, moment } from "./state.js";
-import { frameName, framePlace, pathOf } from "./data.js";
-import { stackGroups } from "./groups.js";
+import { lineOf } from "./data.js";
+import { nodeColours } from "./groups.js";
 
 const ROW = 20, BAR = 15, ROWS = 14, CELLS = [18, 12, 7];
 
@@ -21,20 +21,9 @@ function pick(data, track, maps) {
   return best;
 }
 
-function nodeName(data, node) {
-  const path = pathOf(data, node), python = path.filter(f => data.frames[f][4] === "python");
-  const f = (python.length ? python : path).at(-1);
-  return f === undefined ? "no stack" : `${frameName(data, f)}  ${framePlace(data, f)}`;
-}
-
-function colours(data, track) {
-  const groups = stackGroups(data, track), by = new Map(track.stacks.map(s => [s.node, groups.colour(s)]));
-  return node => by.get(node) ?? css("--other");
-}
-
 // {segment, x, y, width, height} of all that is drawn, for the pointer.
 function draw(data, track, map, canvas) {
-  const pr = devicePixelRatio, width = canvas.parentElement.clientWidth - 4, colour = colours(data, track);
+  const pr = devicePixelRatio, width = canvas.parentElement.clientWidth - 4, colour = nodeColours(data, track);
   const largest = map.segments[0]?.bytes ?? 1, rows = map.segments.filter(s => s.bytes > largest / 40).slice(0, ROWS), rest = map.segments.slice(rows.length);
   const CELL = CELLS.find(size => rest.length <= Math.floor(width / size) * 6) ?? CELLS.at(-1);
   const bar = width - 170, each = Math.max(1, Math.floor(width / CELL)), cells = Math.ceil(rest.length / each);
@@ -107,11 +96,11 @@ function holeOf(s) {
 
 function describe(data, place, x) {
   const s = place.segment, head = `Segment ${s.address}: ${bytes(s.bytes)}, ${bytes(s.used)} in use, largest hole ${bytes(s.hole)}`;
-  if (!place.scale) return `${head}. Mostly ${nodeName(data, biggest(s))}`;
+  if (!place.scale) return `${head}. Mostly ${lineOf(data, biggest(s))}`;
   const offset = (x - place.x) / place.scale, list = s.rectangles;
   for (let i = 0; i < list.length; i += 5)
     if (offset >= list[i] && offset < list[i] + list[i + 1])
-      return `${head}. Here: ${bytes(list[i + 2])} in ${count(list[i + 4])} block${list[i + 4] === 1 ? "" : "s"}, ${nodeName(data, list[i + 3])}`;
+      return `${head}. Here: ${bytes(list[i + 2])} in ${count(list[i + 4])} block${list[i + 4] === 1 ? "" : "s"}, ${lineOf(data, list[i + 3])}`;
   return `${head}. Here: nothing`;
 }
 
@@ -129,7 +118,7 @@ function side(data, map) {
     ]),
     el("h3", {}, "Who keeps segments from going back"),
     map.pins.length ? el("table", {}, el("thead", {}, el("tr", {}, ["allocated by", "holds", "keeps unused"].map((h, i) => el("th", { class: i ? "n" : "", scope: "col" }, h)))),
-      el("tbody", {}, map.pins.slice(0, 12).map(p => el("tr", {}, el("td", { class: "m", title: nodeName(data, p.node) }, cut(nodeName(data, p.node), 34)), el("td", { class: "n" }, bytes(p.held)), el("td", { class: "n" }, bytes(p.pinned))))))
+      el("tbody", {}, map.pins.slice(0, 12).map(p => el("tr", {}, el("td", { class: "m", title: lineOf(data, p.node) }, cut(lineOf(data, p.node), 34)), el("td", { class: "n" }, bytes(p.held)), el("td", { class: "n" }, bytes(p.pinned))))))
       : el("p", { class: "dim" }, "Nobody: each segment is full or empty."),
     map.segments_left_out ? el("p", { class: "dim" }, `${count(map.segments_left_out)} smaller segments, ${bytes(map.bytes_left_out)}, are not drawn.`) : null,
   ];

@@ -51,12 +51,6 @@ def own(way):
     return imports.snapshots(way, 7)
 
 
-def shown(*words):
-    done = mt.execute([mt.MEMTRACE, *words], env=mt.clean_env())
-    mt.equal((done.status, done.err), (0, ""))
-    return done.out
-
-
 @mt.variants(*[(way, moment) for way in ("", "expandable") for moment in ("end", "oom")])
 def case_equals_pytorchs_own(way, moment):
     imports.compare(own(way)[moment])
@@ -89,7 +83,7 @@ def case_stacks_of_both_languages():
     event = next(e for e in imports.load(file)["device_traces"][0] if e["action"] == "alloc" and any(f["filename"] == "<string>" for f in e["frames"]))
     wanted = [f["name"] for f in event["frames"] if not f["name"].startswith(("_PyEval", "??"))]
     trace = imports.imported(file)
-    stacks = [line.rsplit(" ", 1)[0].split(";") for line in shown("export", "--format", "folded", "--all-frames", trace).splitlines()]
+    stacks = [line.rsplit(" ", 1)[0].split(";") for line in imports.shown("export", "--format", "folded", "--all-frames", trace).splitlines()]
     names = [[frame.split(" ")[0].split("(")[0] for frame in reversed(stack)] for stack in stacks]
     python = [n for n in wanted if n in ("make", "<module>")]
     mt.equal(python, ["make", "<module>"])
@@ -100,7 +94,7 @@ def case_stacks_of_both_languages():
 def case_says_what_it_is(command):
     trace = imports.imported(own("")["end"])
     words = [*command.split(), trace] + ([trace] if command == "diff" else [])
-    text = " ".join(shown(*words).split())
+    text = " ".join(imports.shown(*words).split())
     mt.check("IMPORTED from" in text and "a memory snapshot of PyTorch's" in text and "unknown: the host's memory" in text, text)
 
 
@@ -111,12 +105,12 @@ def case_what_it_lacks_is_unknown():
     mt.equal(page["devices"][0]["total_bytes"], None)
     mt.equal(page["processes"][0]["imported"]["what"], "a memory snapshot of PyTorch's")
     mt.equal(page["processes"][0]["exit"]["kind"], "unknown")
-    shown("reduce", trace)
+    imports.shown("reduce", trace)
     with gzip.open(os.path.join(trace, "reduced.ndjson.gz"), "rt") as lines:
         run = next(row for row in map(json.loads, lines) if row["t"] == "run")
     mt.equal([run[k + "_peak"] for k in ("heap", "map", "pinned")], [None] * 3)
     for words in (["report", "--all"], ["peak"], ["leaks"]):
-        text = shown(*words, trace)
+        text = imports.shown(*words, trace)
         mt.check("HEAP" not in text and "HOST MEMORY" not in text and "MAPPED" not in text, text)
 
 
@@ -125,7 +119,7 @@ def case_packed(redact):
     """Unknown stays unknown; the file's name is the only word that is not our own."""
     trace = imports.imported(own("")["end"])
     packed = os.path.join(mt.scratch("packed"), "t.tar")
-    shown("pack", *redact, "-o", packed, trace)
+    imports.shown("pack", *redact, "-o", packed, trace)
     before, after = (imports.report(t)["processes"][0] for t in (trace, packed))
     mt.equal((after["host"], after["imported"]["what"], after["imported"]["unknown"]),
              (None, before["imported"]["what"], before["imported"]["unknown"]))
@@ -137,7 +131,7 @@ def case_compressed():
     packed = os.path.join(mt.scratch("packed"), "s.gz")
     with open(file, "rb") as plain, gzip.open(packed, "wb") as out:
         out.write(plain.read())
-    mt.equal(shown("peak", imports.imported(packed)).split("\n", 2)[2], shown("peak", imports.imported(file)).split("\n", 2)[2])
+    mt.equal(imports.shown("peak", imports.imported(packed)).split("\n", 2)[2], imports.shown("peak", imports.imported(file)).split("\n", 2)[2])
 
 
 class Evil:

@@ -19,12 +19,6 @@ def written(text, name="heaptrack.x", compress=None):
     return path + {None: "", "zstd": ".zst", "gzip": ".gz"}[compress]
 
 
-def shown(*words):
-    done = mt.execute([mt.MEMTRACE, *words], env=mt.clean_env())
-    mt.equal((done.status, done.err), (0, ""))
-    return done.out
-
-
 class Made:
     """A file of random traffic, and what it comes to, counted here."""
 
@@ -66,13 +60,13 @@ def case_figures(seed, version, compress):
              {"allocations": made.allocations, "allocated_bytes": made.bytes, "peak_bytes": made.peak, "live_bytes": made.live, "live_blocks": made.blocks})
     mt.equal([page[k] for k in ("map", "pinned")] + [page["devices"]], [None, None, []], "what it lacks is unknown")
     mt.equal((page["processes"][0]["exit"]["kind"], page["processes"][0]["command"]), ("unknown", ["./made"]))
-    text = " ".join(shown("report", trace).split())
+    text = " ".join(imports.shown("report", trace).split())
     mt.check("a recording of heaptrack's; unknown: mappings, devices" in text and "MAPPED" not in text, text)
 
 
 def case_stacks():
     trace = imports.imported(written(Made(5).text))
-    folded = {line.rsplit(" ", 1)[0] for line in shown("export", "--format", "folded", "--all-frames", "--at", "end", trace).splitlines()}
+    folded = {line.rsplit(" ", 1)[0] for line in imports.shown("export", "--format", "folded", "--all-frames", "--at", "end", trace).splitlines()}
     inner = "inner (made.c:10)"
     mt.check("heap;outer;outer (made.c:11);" + inner in folded and "heap;outer (made.c:11);" + inner in folded and "heap;outer" in folded, "%s" % folded)
     mt.check(any(stack.startswith("heap;outer;outer (made.c:11);%s;" % inner) and "libx.so" in stack for stack in folded), "%s" % folded)
@@ -81,7 +75,7 @@ def case_stacks():
 @mt.variants("report", "report --all", "peak", "leaks", "timeline", "diff", "check", "reduce", "html -o /dev/null")
 def case_asked_of_it(command):
     trace = imports.imported(written(Made(6).text))
-    shown(*command.split(), *([trace] if command == "diff" else []), trace)
+    imports.shown(*command.split(), *([trace] if command == "diff" else []), trace)
 
 
 REAL = {
@@ -121,10 +115,7 @@ BAD = {"version": "v 10400 4\n", "no version": "v x\n", "raw": HEAD + "x 1 2\n",
 
 @mt.variants(*BAD)
 def case_refused(name):
-    path = written(BAD[name])
-    done = mt.execute([mt.MEMTRACE, "import", path], env=mt.clean_env())
-    mt.equal((done.status, done.out, os.listdir(os.path.dirname(path))), (3, "", ["heaptrack.x"]), done.err)
-    mt.check(path in done.err and len(done.err.splitlines()) == 1, done.err)
+    imports.refused(written(BAD[name]))
 
 
 def case_frees_of_nothing_are_told():
@@ -136,8 +127,8 @@ def case_frees_of_nothing_are_told():
 def case_damaged():
     """Whatever it says: it is refused in one line, or becomes a trace that is whole."""
     rng, whole = random.Random(7), Made(8).text[:6000].rpartition("\n")[0].encode() + b"\n"
-    tool = next(p for p in (os.path.join(mt.BUILD, "asan/memtrace"), mt.MEMTRACE) if os.path.exists(p))
-    for number in range(120):
+    contents = []
+    for _ in range(120):
         damaged = bytearray(whole)
         for _ in range(rng.randrange(1, 8)):
             at = rng.randrange(len(damaged))
@@ -151,11 +142,8 @@ def case_damaged():
             else:
                 damaged[at:at] = rng.choice([b"f" * 16, b"\n", b" ", b"-", b"0", b"\n+ ", b"\nt 1 1\n"])
             damaged = damaged or bytearray(b"v")
-        path = written(bytes(damaged))
-        done = mt.execute([tool, "import", path], env=mt.clean_env())
-        mt.check(done.status in (0, 3) and len(done.err.splitlines()) <= 2, "%d: %r" % (number, done))
-        if done.status == 0 and number % 10 == 0:
-            mt.check(shown("check", path + ".memtrace").endswith("complete\n"), "%d: not whole" % number)
+        contents.append(bytes(damaged))
+    imports.check_damaged(contents, written)
 
 
 if __name__ == "__main__":

@@ -35,14 +35,8 @@ def lz4(data, linked=True, block=64 << 10, size=False):
     return bytes(out + struct.pack("<II", 0, 0))
 
 
-def shown(*words):
-    done = mt.execute([mt.MEMTRACE, *words], env=mt.clean_env())
-    mt.equal((done.status, done.err), (0, ""))
-    return done.out
-
-
 def folded(trace, at="end", kind="heap"):
-    lines = shown("export", "--format", "folded", "--all", "--all-frames", "--at", at, trace).splitlines()
+    lines = imports.shown("export", "--format", "folded", "--all", "--all-frames", "--at", at, trace).splitlines()
     return {line.rsplit(" ", 1)[0].partition(";")[2]: int(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(kind + ";")}
 
 
@@ -58,7 +52,7 @@ def case_figures(seed, name):
     mt.equal([page["map"][k] for k in ("live_bytes", "peak_bytes")], [made.mapped, made.mapped_peak])
     mt.equal((page["pinned"], page["devices"], page["processes"][0]["pid"], page["processes"][0]["command"]), (None, [], 4711, ["app.py"]))
     mt.equal(folded(trace), {k or "(no stack)": v for k, v in made.sites.items() if v}, "stacks")
-    text = " ".join(shown("report", trace).split())
+    text = " ".join(imports.shown("report", trace).split())
     mt.check("2023-11-14 22:13:20" in text and "a recording of memray's; unknown: what was allocated before it began" in text, text)
 
 
@@ -84,8 +78,8 @@ def case_added_up(skipped):
             if row[1] != "mmap" and row[column]:
                 want[stack(row[0], row[2])] = want.get(stack(row[0], row[2]), 0) + row[column]
         mt.equal(folded(trace, at), want, at)
-    mt.check("unknown: all but the peak and the end" in " ".join(shown("report", trace).split()), "not said")
-    mt.check("GROWTH  not known" in shown("leaks", trace), "growth of moments")
+    mt.check("unknown: all but the peak and the end" in " ".join(imports.shown("report", trace).split()), "not said")
+    mt.check("GROWTH  not known" in imports.shown("leaks", trace), "growth of moments")
 
 
 def case_native_frames():
@@ -193,7 +187,7 @@ def equals_memrays_own(way):
     else:
         mt.equal(page["host"]["peak_bytes"], max(said[k]["sums"]["heap"] for k in ("peak", "end")), "the heap at the peak")
     mt.check(page["host"]["peak_bytes"] + page["map"]["peak_bytes"] >= said["all"], "less than memray's peak of all")
-    lines = [l for l in shown("export", "--format", "folded", "--all", "--all-frames", "--at", "end", trace).splitlines()]
+    lines = [l for l in imports.shown("export", "--format", "folded", "--all", "--all-frames", "--at", "end", trace).splitlines()]
     stacks = {}
     for line in lines:
         stack, size = line.rsplit(" ", 1)
@@ -219,10 +213,7 @@ BAD = {"version": head(version=11), "newer": head(version=14), "format": b"memra
 
 @mt.variants(*BAD)
 def case_refused(name):
-    path = written(BAD[name])
-    done = mt.execute([mt.MEMTRACE, "import", path], env=mt.clean_env())
-    mt.equal((done.status, done.out, os.listdir(os.path.dirname(path))), (3, "", ["memray.bin"]), done.err)
-    mt.check(path in done.err and len(done.err.splitlines()) == 1, done.err)
+    imports.refused(written(BAD[name]))
 
 
 @mt.variants("all", "native", "sums", "lz4")
@@ -231,17 +222,14 @@ def case_damaged(kind):
     rng = random.Random(kind)
     whole = {"all": memrays.Traffic(8).bytes[:4000], "native": memrays.Traffic(9, native=True).bytes[:4000], "sums": memrays.summed(ROWS),
              "lz4": lz4(memrays.Traffic(8).bytes[:4000], block=700)}[kind]
-    tool = next(p for p in (os.path.join(mt.BUILD, "asan/memtrace"), mt.MEMTRACE) if os.path.exists(p))
-    for number in range(60):
+    contents = []
+    for _ in range(60):
         damaged = bytearray(whole)
         for _ in range(rng.randrange(1, 6)):
             at = rng.randrange(8, len(damaged))
             damaged[at:at + rng.randrange(4)] = bytes([rng.choice([0, 1, 12, 14, 64, 128, 0xff, rng.randrange(256)]) for _ in range(rng.randrange(3))])
-        path = written(bytes(damaged))
-        done = mt.execute([tool, "import", path], env=mt.clean_env())
-        mt.check(done.status in (0, 3) and len(done.err.splitlines()) <= 2, "%d: %r" % (number, done))
-        if done.status == 0 and number % 10 == 0:
-            mt.check(shown("check", path + ".memtrace").endswith("complete\n"), "%d: not whole" % number)
+        contents.append(bytes(damaged))
+    imports.check_damaged(contents, written)
 
 
 if __name__ == "__main__":

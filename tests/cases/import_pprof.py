@@ -24,19 +24,6 @@ def written(profile, name="memory.prof"):
     return path
 
 
-def shown(*words):
-    done = mt.execute([mt.MEMTRACE, *words], env=mt.clean_env())
-    mt.equal((done.status, done.err), (0, ""))
-    return done.out
-
-
-def refused(path):
-    done = mt.execute([mt.MEMTRACE, "import", path], env=mt.clean_env())
-    mt.equal((done.status, done.out, os.listdir(os.path.dirname(path))), (3, "", [os.path.basename(path)]), done.err)
-    mt.check(path in done.err and len(done.err.splitlines()) == 1, done.err)
-    return done.err
-
-
 @mt.variants(True, False)
 def case_of_jax_on_the_host(packed):
     buffer = {"kind": "buffer", "device": "cpu:0"}
@@ -45,7 +32,7 @@ def case_of_jax_on_the_host(packed):
     host = page["host"]
     mt.equal([host[k] for k in ("live_blocks", "live_bytes", "peak_bytes")], [6, 24020003, 24020003])
     mt.equal(([page[k] for k in ("map", "pinned")], page["devices"], page["processes"][0]["exit"]["kind"]), ([None, None], [], "unknown"))
-    folded = shown("export", "--format", "folded", "--all-frames", "--at", "end", trace).splitlines()
+    folded = imports.shown("export", "--format", "folded", "--all-frames", "--at", "end", trace).splitlines()
     mt.equal(sorted(folded), ["heap;<module> (jp.py:3);make (jp.py:2);__call__ (pxla.py:395) 20020003", "heap;<module> (jp.py:9);run (pxla.py:12) 4000000"])
 
 
@@ -66,8 +53,8 @@ def case_of_go():
     samples = [([("inner", "/src/a.go", 5), ("/opt/libx.so", 0x1234), ("main", "/src/a.go", 9)], (100, 99999, 3, 1000), {}), ([("f", "b.go", 1)], (7, 7777, 0, 0), {})]
     trace = imports.imported(written(Profile(GO, samples, when_ns=1700000000 * 10 ** 9)))
     mt.equal([imports.report(trace)["host"][k] for k in ("live_blocks", "live_bytes")], [3, 1000])
-    mt.equal(shown("export", "--format", "folded", "--all-frames", "--at", "end", trace), "heap;main (a.go:9);0x1234;inner (a.go:5) 1000\n")
-    mt.check("2023-11-14 22:13:20" in shown("report", trace), "when it was")
+    mt.equal(imports.shown("export", "--format", "folded", "--all-frames", "--at", "end", trace), "heap;main (a.go:9);0x1234;inner (a.go:5) 1000\n")
+    mt.check("2023-11-14 22:13:20" in imports.shown("report", trace), "when it was")
     trace = imports.imported(written(Profile([("space", "bytes")], [(STACK, (1000,), {})])))
     mt.equal([imports.report(trace)["host"][k] for k in ("live_blocks", "live_bytes")], [1, 1000])
 
@@ -76,7 +63,7 @@ def case_of_go():
 def case_asked_of_it(command):
     """A moment has no growth: that is not known, and not that there is none."""
     trace = imports.imported(written(Profile(JAX, [(STACK, (50, 200 << 20), {})])))
-    text = " ".join(shown(*command.split(), *([trace] if command == "diff" else []), trace).split())
+    text = " ".join(imports.shown(*command.split(), *([trace] if command == "diff" else []), trace).split())
     if command in ("report", "peak", "leaks"):
         mt.check("a profile in pprof's format; unknown: all but this moment" in text, text)
         mt.check("goes on growing" not in text and "only grew" not in text and "no site leaks" not in text, text)
@@ -86,7 +73,7 @@ def case_of_our_own():
     """What memtrace exports comes back."""
     trace = imports.imported(written(Profile(JAX, [(STACK, (5, 20020003), {}), (OTHER, (1, 4000000), {})])))
     path = os.path.join(mt.scratch("own"), "own.pb.gz")
-    shown("export", "--format", "pprof", "-o", path, trace)
+    imports.shown("export", "--format", "pprof", "-o", path, trace)
     again = imports.imported(path)
     mt.equal([imports.report(again)["host"][k] for k in ("live_blocks", "live_bytes")], [6, 24020003])
 
@@ -98,24 +85,21 @@ BAD = {"difference": Profile(JAX, [(STACK, (-1, -5), {})]).bytes, "nothing alive
 
 @mt.variants(*BAD)
 def case_refused(name):
-    refused(written(BAD[name]))
+    imports.refused(written(BAD[name]))
 
 
 def case_damaged():
     """Whatever it says: it is refused in one line, or becomes a trace that is whole."""
     rng = random.Random(7)
     whole = Profile(GO, [(STACK, (9, 900, 5, 500), {"device": "cuda:0"}), (OTHER, (2, 20, 1, 10), {}), ([("/opt/libx.so", 0x1234)], (1, 1, 1, 1), {})]).bytes
-    tool = next(p for p in (os.path.join(mt.BUILD, "asan/memtrace"), mt.MEMTRACE) if os.path.exists(p))
+    contents = []
     for number in range(150):
         damaged = bytearray(whole)
         for _ in range(rng.randrange(1, 6)):
             at = rng.randrange(1, len(damaged))
             damaged[at:at + rng.randrange(3)] = bytes([rng.choice([0, 1, 2, 0x7f, 0x80, 0xff, rng.randrange(256)])])
-        path = written(gzip.compress(damaged) if number % 3 else bytes(damaged))
-        done = mt.execute([tool, "import", path], env=mt.clean_env())
-        mt.check(done.status in (0, 3) and len(done.err.splitlines()) <= 2, "%d: %r" % (number, done))
-        if done.status == 0 and number % 10 == 0:
-            mt.check(shown("check", path + ".memtrace").endswith("complete\n"), "%d: not whole" % number)
+        contents.append(gzip.compress(damaged) if number % 3 else bytes(damaged))
+    imports.check_damaged(contents, written)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,31 @@ def report(trace):
     return json.loads(done.out)
 
 
+def shown(*words):
+    done = mt.execute([mt.MEMTRACE, *words], env=mt.clean_env())
+    mt.equal((done.status, done.err), (0, ""))
+    return done.out
+
+
+def refused(path):
+    """Without a trace; what it says in its one line."""
+    done = mt.execute([mt.MEMTRACE, "import", path], env=mt.clean_env())
+    mt.equal((done.status, done.out, os.listdir(os.path.dirname(path))), (3, "", [os.path.basename(path)]), done.err)
+    mt.check(path in done.err and len(done.err.splitlines()) == 1, done.err)
+    return done.err
+
+
+def check_damaged(contents, written):
+    """Whatever they say: each is refused in one line, or becomes a trace that is whole."""
+    tool = next(p for p in (os.path.join(mt.BUILD, "asan/memtrace"), mt.MEMTRACE) if os.path.exists(p))
+    for number, content in enumerate(contents):
+        path = written(content)
+        done = mt.execute([tool, "import", path], env=mt.clean_env())
+        mt.check(done.status in (0, 3) and len(done.err.splitlines()) <= 2, "%d: %r" % (number, done))
+        if done.status == 0 and number % 10 == 0:
+            mt.check(shown("check", path + ".memtrace").endswith("complete\n"), "%d: not whole" % number)
+
+
 def mutant(rng, whole, words):
     """Bytes changed, taken out, doubled, and of another place; words of the format put in."""
     damaged = bytearray(whole)

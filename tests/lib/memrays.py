@@ -2,15 +2,9 @@
 import random
 import struct
 
+from pprofs import varint
+
 FUNCTIONS = {"pymalloc_free": 1, "pymalloc_malloc": 2, "free": 5, "malloc": 6, "realloc": 7, "calloc": 8, "mmap": 14, "munmap": 15}
-
-
-def varint(n):
-    out = bytearray()
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    return bytes(out) + bytes([n])
 
 
 def signed(n):

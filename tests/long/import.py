@@ -62,7 +62,7 @@ def case_equals_jaxs_own():
     mt.equal(done.status, 0, done.err)
     said, trace = json.loads(done.out), imports.imported(path)
     mt.equal(imports.report(trace)["host"]["live_bytes"], said["all"])
-    lines = quick.shown("export", "--format", "folded", "--all", "--at", "end", trace).splitlines()
+    lines = imports.shown("export", "--format", "folded", "--all", "--at", "end", trace).splitlines()
     mt.equal(sum(int(line.rsplit(" ", 1)[1]) for line in lines if "make (<string>:5)" in line), said["make"])
 
 

@@ -49,15 +49,6 @@ static size_t born(const struct lives *l, uint64_t ns, uint64_t addr)
 
 /* ---- lives ---------------------------------------------------------------------------------------------------- */
 
-static uint32_t node_of(const struct lives *l, uint32_t process, uint32_t site)
-{
-	const struct selection *sel = l->report->selection;
-	const struct model_site *s = site == UINT32_MAX ? NULL : model_site(sel->model, process, site);
-	return s ? page_tree_node(l->tree, stacks_of_site(sel->stacks, reader_process(sel->reader, process), site,
-							  s->node, s->node2))
-		 : 0;
-}
-
 /* `died`: the event that freed it, and 1; 0 = none of these. */
 static void add(struct lives *l, size_t from, size_t died, uint64_t bytes, uint64_t blocks, uint32_t node)
 {
@@ -114,7 +105,7 @@ static int add_alive(struct lives *l, const struct pool_layout *at)
 	for (size_t i = 0; i < at->segment_count; i++)
 		for (uint32_t k = 0; k < at->segments[i].block_count; k++) {
 			const struct pool_layout_block *b = &at->segments[i].blocks[k];
-			const uint32_t node = node_of(l, at->segments[i].process, b->site);
+			const uint32_t node = page_tree_site_node(l->tree, at->segments[i].process, b->site);
 			const size_t from = born(l, b->ns, b->addr), died = freed_behind(l->events, sorted, b->addr);
 			if (from || died)
 				add(l, from, died, b->size, 1, node);
@@ -138,12 +129,12 @@ static void add_others(struct lives *l)
 		if (from)
 			l->freed[from - 1] = true;
 		if (i < l->moment || from > l->moment)
-			add(l, from, i + 1, (uint64_t)-e->bytes, 1, node_of(l, e->process, e->site));
+			add(l, from, i + 1, (uint64_t)-e->bytes, 1, page_tree_site_node(l->tree, e->process, e->site));
 	}
 	for (size_t i = l->moment; i < l->count; i++) {
 		const struct pool_event *e = pool_events_at(l->events, i);
 		if (e->bytes > 0 && !l->freed[i])
-			add(l, i + 1, 0, (uint64_t)e->bytes, 1, node_of(l, e->process, e->site));
+			add(l, i + 1, 0, (uint64_t)e->bytes, 1, page_tree_site_node(l->tree, e->process, e->site));
 	}
 }
 
@@ -194,7 +185,7 @@ static json_t *json_device(struct lives *l, uint32_t device)
 	json_object_set_new(o, "device", json_text(model_device(l->report->selection->model, device)->name));
 	json_object_set_new(o, "at_s", json_seconds(l->events->ns));
 	json_object_set_new(o, "oom", json_boolean(oom));
-	json_object_set_new(o, "pid", l->events->one ? json_integer(pid_of(l)) : json_null());
+	json_object_set_new(o, "pid", l->events->process == UINT32_MAX ? json_null() : json_integer(pid_of(l)));
 	json_object_set_new(o, "begin_s", json_seconds(l->count ? pool_events_at(l->events, 0)->ns : l->events->ns));
 	json_object_set_new(o, "moment", json_integer((json_int_t)l->moment));
 	json_object_set_new(o, "events", json_events(l));

@@ -17,6 +17,8 @@ void page_tree_free(struct page_tree *t); /* NULL is fine */
 /* The node of a stack, made if it is new; outer frames are its parents. If the tree is full it is the node of an outer
  * part of the stack. 0 = the stack is not known, or the tree is full and has nothing of it. */
 uint32_t page_tree_node(struct page_tree *t, uint32_t stack);
+/* ... of the stack of a process's site, which is looked up once; UINT32_MAX = no site. */
+uint32_t page_tree_site_node(struct page_tree *t, uint32_t process, uint32_t site);
 
 /* A node without a parent: for a name that is no function's (`label` is a constant), or for the frame of stacks_site();
  * 0 = there is no such frame. */

@@ -4,7 +4,6 @@
 #include "analyzer/model/pool_layout.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/page/page_internal.h"
-#include "analyzer/util/vec.h"
 
 #include <stdlib.h>
 
@@ -15,11 +14,6 @@ struct map {
 	struct page_tree *tree;
 	uint64_t unit; /* blocks and holes below that are joined with their neighbours */
 	size_t count;  /* rectangles so far */
-	/* by process and site: their node, and 1; 0 = not looked up yet */
-	struct known {
-		uint32_t *nodes;
-		size_t count, room;
-	} *known;
 };
 
 struct rectangle {
@@ -27,28 +21,6 @@ struct rectangle {
 	uint64_t most; /* bytes of the stack that is named */
 	uint32_t node, blocks;
 };
-
-static uint32_t look_up(const struct map *m, uint32_t process, uint32_t site)
-{
-	const struct selection *sel = m->report->selection;
-	const struct model_site *s = model_site(sel->model, process, site);
-	if (!s)
-		return 0;
-	return page_tree_node(m->tree, stacks_of_site(sel->stacks, reader_process(sel->reader, process), site, s->node,
-						      s->node2));
-}
-
-static uint32_t node_of(const struct map *m, uint32_t process, uint32_t site)
-{
-	struct known *k = &m->known[process];
-	if (site == UINT32_MAX)
-		return 0;
-	if (site >= k->count && vec_extend(k->nodes, k->count, k->room, site + 1ul) < 0)
-		return look_up(m, process, site);
-	if (!k->nodes[site])
-		k->nodes[site] = look_up(m, process, site) + 1;
-	return k->nodes[site] - 1;
-}
 
 static void append(const struct map *m, json_t *list, const struct rectangle *r)
 {
@@ -73,8 +45,12 @@ static json_t *json_rectangles(struct map *m, const struct pool_layout_segment *
 	struct rectangle last = { 0 };
 	for (uint32_t i = 0; i < s->block_count; i++) {
 		const struct pool_layout_block *b = &s->blocks[i];
-		struct rectangle next = { b->addr - s->addr, b->addr - s->addr + b->size,     b->size,
-					  b->size,           node_of(m, s->process, b->site), 1 };
+		struct rectangle next = { b->addr - s->addr,
+					  b->addr - s->addr + b->size,
+					  b->size,
+					  b->size,
+					  page_tree_site_node(m->tree, s->process, b->site),
+					  1 };
 		if (!last.blocks || !joins(m, &last, &next)) {
 			if (last.blocks)
 				append(m, list, &last);
@@ -125,7 +101,8 @@ static json_t *json_pins(const struct map *m, const struct pool_layout *l)
 	for (size_t i = 0; i < count && i < MOST_PINS; i++) {
 		json_t *o = json_object();
 		json_object_set_new(o, "node",
-				    json_integer(page_tree_use(m->tree, node_of(m, pins[i].process, pins[i].site))));
+				    json_integer(page_tree_use(m->tree, page_tree_site_node(m->tree, pins[i].process,
+											    pins[i].site))));
 		json_object_set_new(o, "held", json_bytes(pins[i].held));
 		json_object_set_new(o, "blocks", json_bytes(pins[i].blocks));
 		json_object_set_new(o, "pinned", json_bytes(pins[i].pinned));
@@ -193,27 +170,23 @@ void page_maps_json(json_t *o, const struct report *r, struct page_tree *t, size
 {
 	const struct selection *sel = r->selection;
 	const struct site_windows *w = r->analysis.windows;
-	const unsigned processes = reader_processes(sel->reader);
-	struct map m = { .report = r, .tree = t, .known = calloc(processes + 1ul, sizeof(*m.known)) };
+	struct map m = { .report = r, .tree = t };
 	json_t *list = json_array();
 	size_t count = site_windows_layouts(w);
 	for (unsigned i = 0; i < model_ooms(sel->model); i++)
 		count += model_oom(sel->model, i)->layout != NULL;
 	const size_t each = count ? most / count : 0;
-	for (unsigned i = 0; m.known && i < model_ooms(sel->model); i++) {
+	for (unsigned i = 0; i < model_ooms(sel->model); i++) {
 		const struct model_oom *oom = model_oom(sel->model, i);
 		const struct process *p = reader_process(sel->reader, oom->process);
 		if (oom->layout && selection_has(sel, p) && selection_has_device(sel, oom->device))
 			json_array_append_new(list, json_map(&m, model_device(sel->model, oom->device), oom->at.ns,
 							     oom->layout, oom, each));
 	}
-	for (size_t i = 0; m.known && i < site_windows_layouts(w); i++) {
+	for (size_t i = 0; i < site_windows_layouts(w); i++) {
 		const struct window_layout *at = site_windows_layout(w, i);
 		json_array_append_new(list, json_map(&m, model_device(sel->model, at->device), at->ns, at->layout, NULL,
 						     each));
 	}
-	for (unsigned id = 0; m.known && id < processes; id++)
-		free(m.known[id].nodes);
-	free(m.known);
 	json_object_set_new(o, "maps", list);
 }

@@ -38,6 +38,11 @@ struct page_tree {
 	size_t frame_count, frame_room;
 	struct tree_node *by_path, **nodes;
 	size_t node_count, node_room;
+	/* by process and site: their node, and 1; 0 = not looked up yet */
+	struct site_nodes {
+		uint32_t *nodes;
+		size_t count, room;
+	} *of_sites;
 	json_t *told_frames, *told_nodes;
 	uint32_t told_frame_count, told_node_count;
 };
@@ -49,6 +54,7 @@ struct page_tree *page_tree_new(const struct selection *sel)
 		t->selection = sel;
 		t->told_frames = json_array();
 		t->told_nodes = json_array();
+		t->of_sites = calloc(reader_processes(sel->reader) + 1ul, sizeof(*t->of_sites));
 	}
 	return t;
 }
@@ -63,6 +69,9 @@ void page_tree_free(struct page_tree *t)
 		free(t->frames[i]);
 	for (size_t i = 0; i < t->node_count; i++)
 		free(t->nodes[i]);
+	for (unsigned id = 0; t->of_sites && id < reader_processes(t->selection->reader); id++)
+		free(t->of_sites[id].nodes);
+	free(t->of_sites);
 	free(t->frames);
 	free(t->nodes);
 	json_decref(t->told_frames);
@@ -128,6 +137,28 @@ uint32_t page_tree_node(struct page_tree *t, uint32_t stack)
 		node = child_of(t, node, f->index);
 	}
 	return node;
+}
+
+static uint32_t look_up(struct page_tree *t, uint32_t process, uint32_t site)
+{
+	const struct selection *sel = t->selection;
+	const struct model_site *s = model_site(sel->model, process, site);
+	if (!s)
+		return 0;
+	return page_tree_node(t, stacks_of_site(sel->stacks, reader_process(sel->reader, process), site, s->node,
+						s->node2));
+}
+
+uint32_t page_tree_site_node(struct page_tree *t, uint32_t process, uint32_t site)
+{
+	struct site_nodes *k = t->of_sites ? &t->of_sites[process] : NULL;
+	if (site == UINT32_MAX)
+		return 0;
+	if (!k || (site >= k->count && vec_extend(k->nodes, k->count, k->room, site + 1ul) < 0))
+		return look_up(t, process, site);
+	if (!k->nodes[site])
+		k->nodes[site] = look_up(t, process, site) + 1;
+	return k->nodes[site] - 1;
 }
 
 uint32_t page_tree_label(struct page_tree *t, const char *label)
