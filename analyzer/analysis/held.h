@@ -111,6 +111,11 @@ struct held_parts {
 int held_parts_find(struct held_parts *parts, const struct held_snapshot *s, const struct selection *sel);
 void held_parts_free(struct held_parts *parts);
 
+/* Each part of the best snapshots of those processes that have the most, `most` of them: each is a pass over the
+ * events. */
+int held_each_part(const struct selection *sel, int most,
+		   void (*f)(void *arg, const struct held_pass *p, const struct held_part *part), void *arg);
+
 /* Adds "`name`: 6.64 GiB of 6.64 GiB; also held by ..."; names stay the question's. */
 void held_say(const struct held_question *q, struct reasons *evidence);
 

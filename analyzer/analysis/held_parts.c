@@ -1,5 +1,8 @@
 #include "analyzer/analysis/held.h"
+#include "analyzer/util/error.h"
 #include "analyzer/util/vec.h"
+
+#include <stdlib.h>
 
 struct adding {
 	struct held_parts *parts;
@@ -61,4 +64,32 @@ void held_parts_free(struct held_parts *parts)
 	for (size_t i = 0; i < parts->count; i++)
 		holders_free(parts->list[i].holders);
 	free(parts->list);
+}
+
+static int each_of(const struct selection *sel, unsigned id,
+		   void (*f)(void *arg, const struct held_pass *p, const struct held_part *part), void *arg)
+{
+	struct held_pass p;
+	struct held_parts parts = { 0 };
+	int n = held_pass_heads(&p, sel, id), e = n < 0 ? n : 0;
+	if (n > 0)
+		e = held_open(&p.held, &p.sel, held_best(&p.held));
+	if (n > 0 && !e)
+		e = held_parts_find(&parts, &p.held, &p.sel);
+	for (size_t i = 0; !e && i < parts.count; i++)
+		f(arg, &p, &parts.list[i]);
+	held_parts_free(&parts);
+	held_pass_close(&p);
+	return e;
+}
+
+int held_each_part(const struct selection *sel, int most,
+		   void (*f)(void *arg, const struct held_pass *p, const struct held_part *part), void *arg)
+{
+	unsigned *ids = calloc((size_t)most, sizeof(*ids));
+	int n = ids ? held_largest(sel, ids, most) : error_memory(), e = n < 0 ? n : 0;
+	for (int i = 0; !e && i < n; i++)
+		e = each_of(sel, ids[i], f, arg);
+	free(ids);
+	return e;
 }

@@ -62,7 +62,7 @@ static int add_report(json_t *o, const struct report *r, const bool *devices, si
 }
 
 /* With 1/part of the detail that was asked for. */
-static json_t *page_data(const struct report *r, const struct page_content *c, size_t part, int *error)
+static json_t *page_data(const struct report *r, const struct page_content *c, json_t *holders, size_t part, int *error)
 {
 	json_t *o = json_object();
 	struct page_tree *t = page_tree_new(r->selection);
@@ -75,8 +75,7 @@ static json_t *page_data(const struct report *r, const struct page_content *c, s
 	json_object_set_new(o, "without_stacks", json_integer(without_stacks(r->selection)));
 	if (*error == 0)
 		*error = add_report(o, r, devices, MOST_LISTED * detail / part);
-	if (*error == 0)
-		*error = page_holders_json(o, r->selection);
+	json_object_set(o, "holders", holders);
 	if (*error == 0)
 		*error = page_stacks_json(o, r, t, devices, MOST_STACKS * detail / part);
 	if (*error == 0) {
@@ -152,17 +151,19 @@ static int pack(struct packing *p, json_t *data)
 /* As much as there is room for: less and less of what is small. */
 static int pack_within(struct packing *p, const struct report *r, const struct page_content *c, size_t most)
 {
-	int e = 0;
+	json_t *holders = json_array();
+	int e = page_holders(holders, r->selection); /* once, as each process takes a pass over the events */
 	for (size_t part = 1; part <= 64 && e == 0; part *= 2) {
 		*p = (struct packing){ .out = p->out, .room = p->room };
-		json_t *data = page_data(r, c, part, &e);
+		json_t *data = page_data(r, c, holders, part, &e);
 		if (e < 0)
 			json_decref(data);
 		else
 			e = pack(p, data);
 		if (e == 0 && p->count / 3 * 4 <= most)
-			return 0;
+			break;
 	}
+	json_decref(holders);
 	return e;
 }
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_PROCESSES = 4, MOST_ROWS = 100 }; /* a process is a pass over the events */
+enum { MOST_PROCESSES = 4, MOST_ROWS = 100 };
 
 static int add_step(void *arg, const char *step, const char *type)
 {
@@ -51,29 +51,12 @@ static json_t *json_part(const struct held_pass *p, const struct held_part *part
 	return o;
 }
 
-static int add_process(json_t *list, const struct selection *sel, unsigned id)
+static void add_part(void *list, const struct held_pass *p, const struct held_part *part)
 {
-	struct held_pass p;
-	struct held_parts parts = { 0 };
-	int n = held_pass_heads(&p, sel, id), e = n < 0 ? n : 0;
-	if (n > 0)
-		e = held_open(&p.held, &p.sel, held_best(&p.held));
-	if (n > 0 && !e)
-		e = held_parts_find(&parts, &p.held, &p.sel);
-	for (size_t i = 0; !e && i < parts.count; i++)
-		json_array_append_new(list, json_part(&p, &parts.list[i]));
-	held_parts_free(&parts);
-	held_pass_close(&p);
-	return e;
+	json_array_append_new(list, json_part(p, part));
 }
 
-int page_holders_json(json_t *o, const struct selection *sel)
+int page_holders(json_t *list, const struct selection *sel)
 {
-	unsigned ids[MOST_PROCESSES];
-	int n = held_largest(sel, ids, MOST_PROCESSES), e = n < 0 ? n : 0;
-	json_t *list = json_array();
-	for (int i = 0; !e && i < n; i++)
-		e = add_process(list, sel, ids[i]);
-	json_object_set_new(o, "holders", list);
-	return e;
+	return held_each_part(sel, MOST_PROCESSES, add_part, list);
 }

@@ -81,8 +81,8 @@ void page_growth_json(json_t *o, const struct report *r, struct page_tree *t, co
 
 /* ---- page_holders.c ---- */
 
-/* Sets "holders": of each kind of memory the objects that keep most, with the way to each. 0 or -MT_E*. */
-int page_holders_json(json_t *o, const struct selection *sel);
+/* Adds to the list: of each kind of memory the objects that keep most, with the way to each. 0 or -MT_E*. */
+int page_holders(json_t *list, const struct selection *sel);
 
 /* ---- page_source.c ---- */
 
