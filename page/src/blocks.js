@@ -2,7 +2,7 @@
 // before it; x counts allocations and frees, so that what happens at once can be told apart.
 import { el, fill, css, facts } from "./dom.js";
 import { bytes, count, seconds } from "./format.js";
-import { frameName, framePlace, lineOf, pathOf } from "./data.js";
+import { frameName, framePlace, lineOf, tellingPath } from "./data.js";
 import { nodeColours } from "./groups.js";
 import { showAt, hide } from "./hover.js";
 
@@ -142,9 +142,9 @@ function side(data, raw, stack, life) {
       el("h2", {}, lineOf(data, life.node)), el("p", { class: "big" }, bytes(life.bytes)),
       facts([["blocks", count(life.blocks), life.blocks > 1 ? "of one stack that were there all the time" : ""], ["life", spanOf(stack, life)]]),
       el("h3", {}, "allocated by"),
-      el("ol", {}, pathOf(data, life.node).reverse().slice(0, 24).map(f => el("li", { class: "m" }, `${frameName(data, f)} ${framePlace(data, f)}`))),
+      el("ol", {}, tellingPath(data, life.node).reverse().slice(0, 24).map(f => el("li", { class: "m" }, `${frameName(data, f)} ${framePlace(data, f)}`))),
     ] : [el("h2", {}, "Blocks over time"), el("p", {}, "Point at a block, or choose it with a click.")],
-    el("p", { class: "dim" }, `The last ${most}. Left and right go from one to the next, with Shift by ten; the wheel zooms, a double click shows all.`),
+    el("p", { class: "dim" }, `The last ${most}; the x axis counts them. Left and right go from one to the next, with Shift by ten; the wheel zooms, a double click shows all.`),
     raw.left_out ? el("p", { class: "dim" }, `${count(raw.left_out)} blocks are not drawn.`) : null,
   ];
 }

@@ -97,9 +97,15 @@ export function framePlace(data, f) {
   return file && line ? `${base}:${line}` : base;
 }
 
-// Of a node: who allocated, in Python where there is any.
+// Python's frames of a node where it has any, else all.
+export function tellingPath(data, node) {
+  const path = pathOf(data, node), python = path.filter(f => data.frames[f][4] === "python");
+  return python.length ? python : path;
+}
+
+// Who allocated.
 export function lineOf(data, node) {
-  const path = pathOf(data, node), python = path.filter(f => data.frames[f][4] === "python"), f = (python.length ? python : path).at(-1);
+  const f = tellingPath(data, node).at(-1);
   return f === undefined ? "no stack" : `${frameName(data, f)}  ${framePlace(data, f)}`;
 }
 
