@@ -1,6 +1,6 @@
 #include "analyzer/analysis/newest_trace.h"
 
-#include "analyzer/model/main_process.h"
+#include "analyzer/model/selection/main_process.h"
 #include "analyzer/util/ticks.h"
 #include "analyzer/util/vec.h"
 

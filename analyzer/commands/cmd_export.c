@@ -3,7 +3,7 @@
 #include "analyzer/report/export/export.h"
 #include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
-#include "analyzer/util/new_file.h"
+#include "analyzer/util/system/new_file.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 

@@ -6,7 +6,7 @@
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
-#include "analyzer/util/unnamed_file.h"
+#include "analyzer/util/system/unnamed_file.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -8,11 +8,11 @@
 #include "analyzer/symbols/stacks.h"
 #include "analyzer/symbols/symbol_file.h"
 #include "analyzer/util/error.h"
-#include "analyzer/util/new_file.h"
+#include "analyzer/util/system/new_file.h"
 #include "analyzer/util/options.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
-#include "analyzer/util/unnamed_file.h"
+#include "analyzer/util/system/unnamed_file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "analyzer/live/live_print.h"
 
 #include "analyzer/report/json/json.h"
-#include "analyzer/util/new_file.h"
+#include "analyzer/util/system/new_file.h"
 #include "analyzer/util/print.h"
 
 #include <inttypes.h>

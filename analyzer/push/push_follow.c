@@ -1,6 +1,6 @@
 #include "analyzer/push/push.h"
 
-#include "analyzer/model/main_process.h"
+#include "analyzer/model/selection/main_process.h"
 #include "analyzer/model/selection/owners.h"
 #include "analyzer/model/selection/selection.h"
 #include "analyzer/push/push_profile.h"

@@ -4,7 +4,7 @@
 #include "analyzer/report/export/export.h"
 #include "analyzer/util/base64.h"
 #include "analyzer/util/error.h"
-#include "analyzer/util/new_file.h"
+#include "analyzer/util/system/new_file.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 

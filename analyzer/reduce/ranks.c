@@ -1,5 +1,5 @@
 /* A rank is its processes: what its launcher started, and what those started, which have the same variables. */
-#include "analyzer/model/main_process.h"
+#include "analyzer/model/selection/main_process.h"
 #include "analyzer/reduce/reduce_internal.h"
 #include "analyzer/util/error.h"
 

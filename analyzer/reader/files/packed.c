@@ -1,7 +1,7 @@
 #include "analyzer/reader/files/packed.h"
 
 #include "analyzer/util/error.h"
-#include "analyzer/util/unnamed_file.h"
+#include "analyzer/util/system/unnamed_file.h"
 #include "analyzer/util/vec.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 #include "analyzer/report/screen/list_screen.h"
 #include "analyzer/analysis/open.h"
-#include "analyzer/model/main_process.h"
+#include "analyzer/model/selection/main_process.h"
 #include "analyzer/model/selection/selection.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/screen/report.h"

@@ -2,7 +2,7 @@
 #ifndef MT_REPORT_SCREEN_REPORT_H
 #define MT_REPORT_SCREEN_REPORT_H
 
-#include "analyzer/model/main_process.h"
+#include "analyzer/model/selection/main_process.h"
 #include "analyzer/analysis/analysis.h"
 #include "analyzer/report/ci/ci.h"
 #include "analyzer/analysis/held.h"

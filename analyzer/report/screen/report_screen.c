@@ -2,7 +2,7 @@
  * of 100 columns. */
 #include "analyzer/diagnosis/own_allocator.h"
 #include "analyzer/analysis/open.h"
-#include "analyzer/model/main_process.h"
+#include "analyzer/model/selection/main_process.h"
 #include "analyzer/report/screen/report.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"

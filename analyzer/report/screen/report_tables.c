@@ -1,5 +1,5 @@
 /* The tables of the report's screen: processes and owners. Each function returns the lines it printed. */
-#include "analyzer/model/main_process.h"
+#include "analyzer/model/selection/main_process.h"
 #include "analyzer/report/screen/report.h"
 #include "analyzer/symbols/python_arenas.h"
 #include "analyzer/util/output.h"

@@ -1,4 +1,4 @@
-#include "analyzer/util/new_file.h"
+#include "analyzer/util/system/new_file.h"
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"

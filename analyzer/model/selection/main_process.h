@@ -1,6 +1,6 @@
 /* Which processes matter: a script runs cut, date and sed beside the program that it is about. */
-#ifndef MT_MODEL_MAIN_PROCESS_H
-#define MT_MODEL_MAIN_PROCESS_H
+#ifndef MT_MODEL_SELECTION_MAIN_PROCESS_H
+#define MT_MODEL_SELECTION_MAIN_PROCESS_H
 
 #include "analyzer/model/model.h"
 

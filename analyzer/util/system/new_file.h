@@ -1,7 +1,7 @@
 /* A file that is written beside its place and renamed into it when it is whole: who reads it sees the old one or the
  * new one. What is no regular file (a pipe, a device) is written as it is. */
-#ifndef MT_UTIL_NEW_FILE_H
-#define MT_UTIL_NEW_FILE_H
+#ifndef MT_UTIL_SYSTEM_NEW_FILE_H
+#define MT_UTIL_SYSTEM_NEW_FILE_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "analyzer/util/unnamed_file.h"
+#include "analyzer/util/system/unnamed_file.h"
 
 #include "analyzer/util/error.h"
 

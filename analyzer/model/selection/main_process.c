@@ -1,4 +1,4 @@
-#include "analyzer/model/main_process.h"
+#include "analyzer/model/selection/main_process.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* A file that nobody else sees, and that is gone with its last descriptor, however the command ends. */
-#ifndef MT_UTIL_UNNAMED_FILE_H
-#define MT_UTIL_UNNAMED_FILE_H
+#ifndef MT_UTIL_SYSTEM_UNNAMED_FILE_H
+#define MT_UTIL_SYSTEM_UNNAMED_FILE_H
 
 #include <stdio.h>
 
