@@ -94,9 +94,8 @@ def case_incident3_healthy():
     exact(done)
 
 
-@functools.lru_cache(None)
 def steps_of_incident3(*options):
-    return run("incident3").trace.json("report", *options)["steps"]
+    return run("incident3").trace.asked("report", *options)["steps"]
 
 
 def failed_step():
@@ -181,7 +180,7 @@ def case_incident3_folded_fails_at_the_same_step():
     was, growth = (t.json("report", "--to", half)["steps"]["growth"]["cuda:0 pool"] for t in (run("incident3").trace, now))
     mt.equal((growth["kind"], growth["certainty"]), (was["kind"], was["certainty"]))
     mt.between(was["runs_out_at_step"]["low"], growth["runs_out_at_step"]["at"], was["runs_out_at_step"]["high"], "forecast")
-    high = {s["number"]: s["high_bytes"]["cuda:0 pool"] for s in now.json("report")["steps"]["list"] if s["count"] == 1}
+    high = {s["number"]: s["high_bytes"]["cuda:0 pool"] for s in now.report["steps"]["list"] if s["count"] == 1}
     asked = {int(n): b for n, b in run("incident3").account["highs"].items() if int(n) % 500}
     found = [n for n in asked if asked[n] in (high.get(n), high.get(n - 1), high.get(n - 2))]  # the first ones may be one
     mt.check(len(found) >= 3 and len(found) >= len(asked) - 1, "high points of %s, not all of %s" % (found, asked))
