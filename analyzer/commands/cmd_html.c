@@ -27,6 +27,8 @@ static const struct option_row rows[] = {
 	  "N times the stacks and blocks, in a file of up to N times 5 MiB", 0 },
 	{ "redact", 0, NULL, OPTION_FLAG, offsetof(struct html_options, redact),
 	  "names, paths, arguments as hashes, as memtrace pack does it", 0 },
+	{ "by", 0, "KEY", OPTION_BY, offsetof(struct html_options, common.by), "a flame graph for each",
+	  1u << BY_THREAD },
 	OPTIONS_ROW_PROCESS,
 	OPTIONS_ROW_DEVICE,
 	OPTIONS_ROW_TIMES,
@@ -45,7 +47,8 @@ const struct option_spec cmd_html_spec = {
 	rows,
 	OPTIONS_TEXT,
 	"  memtrace html                           # of the newest trace here\n"
-	"  memtrace html -o report.html --process worker\n",
+	"  memtrace html -o report.html --process worker\n"
+	"  memtrace html --by thread               # which thread allocated what\n",
 	"Read: docs/html.md",
 };
 

@@ -50,7 +50,7 @@ export function unpack(raw) {
   raw.tracks.forEach((t, i) => {
     if (!t) return;
     const name = t.device ? (t.kind === "pool" ? `${t.device} pool` : t.device) : t.kind;
-    const track = { ...t, index: i, name, title: titleOf(t), peak: Math.max(0, ...t.high), stacks: [], groups: new Map() }, all = t.high.map((v, k) => k);
+    const track = { ...t, index: i, name, title: titleOf(t), peak: Math.max(0, ...t.high), stacks: [], threads: false, groups: new Map() }, all = t.high.map((v, k) => k);
     track.processes = t.processes.filter(p => processes.has(p.process)).map(p => ({ ...processes.get(p.process), live: kept(n, p.at, p.live), high: highs(n, p.at, p.high, kept(n, p.at, p.live)) }));
     for (const key of ["allocated", "passing"]) lazily(track, `${key}Before`, () => sumsBefore(n, all, t[key]));
     data.tracks.push(track);
@@ -61,13 +61,14 @@ export function unpack(raw) {
     const stack = {
       node: s.node, category: s.category, site: s.site, estimated: !!s.estimated, sites: s.sites,
       live: kept(n, s.at, s.live), track: tracks.get(s.track), path: pathOf(data, s.node), most: 0,
-      label: s.label ? pathOf(data, s.label)[0] : -1, madeAndFreed: s.temporary ?? 0,
+      label: s.label ? pathOf(data, s.label)[0] : -1, thread: s.thread ? pathOf(data, s.thread)[0] : -1, madeAndFreed: s.temporary ?? 0,
     };
     if (stack.label >= 0) stack.site = stack.label; // one row for all of them, as in the report's lists
     stack.high = highs(n, s.at, s.high, stack.live);
     for (let i = 0; i < n; i++) if (stack.high[i] > stack.most) stack.most = stack.high[i];
     lazily(stack, "blocks", () => kept(n, s.at, s.blocks));
     for (const key of ["allocated", "passing"]) lazily(stack, `${key}Before`, () => sumsBefore(n, s.at, s[key]));
+    stack.track.threads ||= stack.thread >= 0;
     stack.track.stacks.push(stack);
     data.stacks.push(stack);
   }

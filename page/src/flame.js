@@ -25,11 +25,22 @@ export function filterOf(data, track) {
 
 const isPython = (data, f) => data.frames[f][4] === "python";
 
-// Python first: of a stack with frames of Python those alone, unless native ones are asked for. What the report's lists
-// have under one name, as imported modules, stands under that name.
+// Names that a stack stands under: its thread's, where threads are told apart and colours are theirs, and what the report's
+// lists have for it, as imported modules.
+function namesOf(data, stack, path) {
+  const thread = stack.thread >= 0 && grouping(stack.track) === "thread" ? [stack.thread] : [];
+  return stack.label >= 0 && path[0] !== stack.label ? [...thread, stack.label] : thread;
+}
+
+// Python first: of a stack with frames of Python those alone, unless native ones are asked for.
+const pythonPath = (data, stack) => {
+  const python = state.native ? [] : stack.path.filter(f => isPython(data, f));
+  return python.length ? python : stack.path;
+};
+
 export function shownPath(data, stack) {
-  const python = state.native ? [] : stack.path.filter(f => isPython(data, f)), path = python.length ? python : stack.path;
-  return stack.label >= 0 && path[0] !== stack.label ? [stack.label, ...path] : path;
+  const path = pythonPath(data, stack);
+  return [...namesOf(data, stack, path), ...path];
 }
 
 export const shapes = {
@@ -84,10 +95,10 @@ export function treeOf(data, track, mode, at, filter, along = null, what = "") {
   return root;
 }
 
-// The label of a stack stays first.
+// The names of a stack stay first.
 function invertedPath(data, stack) {
-  const path = shownPath(data, stack), own = stack.label >= 0 && path[0] === stack.label && path.length > 1 ? 1 : 0;
-  return [...path.slice(0, own), ...path.slice(own).reverse()];
+  const path = pythonPath(data, stack), names = namesOf(data, stack, path), own = stack.label >= 0 && path[0] === stack.label && path.length > 1 ? 1 : 0;
+  return [...names, ...path.slice(0, own), ...path.slice(own).reverse()];
 }
 
 // From a frame inwards, or outwards; a function that calls itself counts once: from its outermost call inwards.

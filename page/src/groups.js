@@ -1,4 +1,4 @@
-// What memory is added up by: category, the line that asked, or process. One colour for each, but of processes there are
+// What memory is added up by: category, the line that asked, thread, or process. One colour for each, but of processes there are
 // more than colours. They are told of a track and not of its stacks, which have their usual colours then.
 import { categoryColour, placeColour, paletteName } from "./colours.js";
 import { css } from "./dom.js";
@@ -35,16 +35,17 @@ function makeGroups(data, track, by) {
     const list = [...sums].sort((a, b) => b[1] - a[1]).map(([key]) => ({ key, name: key.replaceAll("_", " "), colour: categoryColour(key) }));
     return { by, of: s => s.category, list, colour: s => categoryColour(s.category) };
   }
-  const sums = new Map();
-  for (const s of track.stacks) if (s.site >= -1) sums.set(s.site, (sums.get(s.site) ?? 0) + s.most);
+  const of = by === "thread" ? s => s.thread : s => s.site, sums = new Map();
+  for (const s of track.stacks) if (of(s) >= -1) sums.set(of(s), (sums.get(of(s)) ?? 0) + s.most);
   const top = [...sums].sort((a, b) => b[1] - a[1]).slice(0, MOST).map(([key]) => key);
   const index = new Map(top.map((key, i) => [key, i]));
-  const list = top.map((key, i) => ({ key, name: key < 0 ? "no stack" : `${frameName(data, key)}  ${framePlace(data, key)}`, colour: placeColour(i) }));
-  return { by, of: s => index.has(s.site) ? s.site : "", list, colour: s => placeColour(index.has(s.site) ? index.get(s.site) : -1) };
+  const list = top.map((key, i) => ({ key, name: key < 0 ? "no stack" : by === "thread" ? frameName(data, key) : `${frameName(data, key)}  ${framePlace(data, key)}`, colour: placeColour(i) }));
+  return { by, of: s => index.has(of(s)) ? of(s) : "", list, colour: s => placeColour(index.get(of(s)) ?? -1) };
 }
 
 export function grouping(track) {
-  return !state.by || state.by === "process" && track.processes.length < 2 ? usualGrouping(track) : state.by;
+  const lacks = { process: track.processes.length < 2, thread: !track.threads };
+  return !state.by || lacks[state.by] ? usualGrouping(track) : state.by;
 }
 
 export function processName(p) {
@@ -58,6 +59,7 @@ function usualGrouping(track) {
 }
 
 function bestGrouping(track) {
+  if (track.threads) return "thread";
   let known = 0, all = 0;
   for (const s of track.stacks) {
     all += s.most;

@@ -143,7 +143,7 @@ function drawRow() {
   const moments = data.raw.moments.filter(m => isOf(m, t) && !seen.has(m.at) && seen.add(m.at));
   const ooms = moments.filter(m => m.name === "OOM");
   const button = (name, title, on, f) => el("button", { type: "button", class: on ? "on" : "", title, "aria-pressed": String(on), onclick: f }, name);
-  const by = grouping(t), ways = [["category", "by category"], ["site", "by line"], ...t.processes.length > 1 ? [["process", "by process"]] : []];
+  const by = grouping(t), ways = [["category", "by category"], ["site", "by line"], ...t.threads ? [["thread", "by thread"]] : [], ...t.processes.length > 1 ? [["process", "by process"]] : []];
   fill(boxes.moments,
     ways.map(([k, name]) => button(name, "what the colours are", by === k, () => set({ by: k, only: "" }))),
     el("span", { class: "gap" }),

@@ -184,7 +184,7 @@ VALUES = {
     "at": ["0.05", "oom", "end"], "from": lambda: ["%.6f" % (0.999 * end_of(t)) for t in (ordinary(), device())], "to": ["0.1", "5"], "process": lambda: [str(pids(t)[-1]) for t in (ordinary(), device())],
     "device": ["host", "cuda:0"], "rows": ["1", "all"], "filter": ["keep"], "rules": lambda: [rules()], "fit": ["1M"], "fail-over": ["1", "1/step"],
     "suppressions": lambda: [suppressions()], "alert": ["0.001%"],
-    "by": ["function", "step"], "format": ["csv", "speedscope", "markdown", "junit"], "source": ["all", "none"], "html": ["/dev/stdout"], "output": ["/dev/null"],
+    "by": ["function", "step", "thread"], "format": ["csv", "speedscope", "markdown", "junit"], "source": ["all", "none"], "html": ["/dev/stdout"], "output": ["/dev/null"],
 }
 # What a command is not without.
 ALWAYS = {"export": ("--format", "folded"), "html": ("--output", "/dev/stdout")}

@@ -203,6 +203,25 @@ def case_shapes_have_the_same_bytes():
     mt.equal(sandwich, [sandwich[0], sandwich[0], sandwich[0], 2])
 
 
+def case_threads_have_their_own_flame_graphs():
+    """What each thread keeps stands under its name, and adds up to what `peak --by thread` says; by line it is under none."""
+    program = ("import threading\nkeep = []\ndef work(n):\n    keep.extend(bytearray(100_000 * n) for _ in range(20))\n"
+               "for n in (1, 3):\n    t = threading.Thread(target=work, args=(n,))\n    t.start()\n    t.join()\n")
+    trace = mt.shimmed([mt.python(), "-c", program]).trace.settle()
+    threads, lines = browser.ask(browser.page(trace.path, options=("--by", "thread")), """
+        const first = () => [...memtrace.tree.by.values()].map(n => [n.name.trim(), n.value]);
+        const out = [first()];
+        memtrace.set({ by: "site" });
+        %s
+        return [...out, first()];""" % PICTURE, hash="#track=heap&at=peak")
+    want = {s["label"]: s["bytes"] for s in trace.json("peak", "-n", "all", "--device", "host", "--by", "thread")["sites"] if s["memory"] == "heap"}
+    largest = sorted(want, key=want.get)[-2:]
+    for name in largest:  # but for the smallest sites, which the page leaves out
+        mt.between(0.999 * want[name], dict(threads)[name], want[name], "bytes of %s" % name)
+    mt.check([2.0e6 <= want[name] <= 6.2e6 for name in largest] == [True, True], want)
+    mt.equal([name for name, _ in lines if name in want], [], "by line")
+
+
 def case_blocks_beside_bytes():
     """Blocks at the peak are the report's; what is made and freed at once is counted as memtrace report does."""
     trace = mt.shimmed([mt.python(), "-c", "keep = []\nfor i in range(3000):\n    bytearray(3000)\n    if i % 10 == 0: keep.append(bytearray(2000))\n"]).trace.settle()

@@ -184,9 +184,9 @@ static struct owner_key key_of(const struct builder *b, const struct model_site 
 	}
 }
 
-static char *thread_label(const struct builder *b, const struct model_site *site)
+char *owners_thread(const struct reader *r, const struct model_site *site)
 {
-	const struct process *p = reader_process(b->reader, site->process);
+	const struct process *p = reader_process(r, site->process);
 	const struct process_thread *t = process_thread(p, site->split);
 	if (!t)
 		return output_format("%u thread %u", p->pid, site->split);
@@ -203,7 +203,7 @@ static char *label_of(const struct builder *b, const struct model_site *site, ui
 	case BY_LIBRARY:
 		return output_format("%s", !f ? "no stack" : f->library ? f->library : "no library");
 	case BY_THREAD:
-		return thread_label(b, site);
+		return owners_thread(b->reader, site);
 	case BY_SIZE:
 		return output_size_class(site->split);
 	case BY_PROCESS: {

@@ -88,6 +88,9 @@ struct owners {
  * sampled. */
 double owners_weight(const struct reader *r, const struct model_site *site);
 
+/* The name of the thread that allocated, of a model that is split by threads. Allocated. */
+char *owners_thread(const struct reader *r, const struct model_site *site);
+
 /* Looks at the files of all stacks that owners_build() is going to ask of, one file after the other; bits are 1 << enum
  * owners_measure. It does so itself, but files are read anew for each measure. */
 void owners_look_ahead(const struct model *m, const struct reader *r, struct stacks *stacks, unsigned measures);

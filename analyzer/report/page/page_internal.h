@@ -24,6 +24,8 @@ uint32_t page_tree_site_node(struct page_tree *t, uint32_t process, uint32_t sit
  * 0 = there is no such frame. */
 uint32_t page_tree_label(struct page_tree *t, const char *label);
 uint32_t page_tree_alone(struct page_tree *t, uint32_t stack);
+/* ... for the name of the thread that allocated at a process's site, where the model is split by threads; else 0. */
+uint32_t page_tree_thread(struct page_tree *t, uint32_t process, uint32_t site);
 
 /* The node's number in the JSON. Only nodes that were asked for by this, and their parents, are in the JSON. */
 uint32_t page_tree_use(struct page_tree *t, uint32_t node);

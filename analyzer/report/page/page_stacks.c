@@ -13,7 +13,8 @@ enum { PAGE_MOST_PROCESSES = 64 }; /* of a track */
 
 struct stack_key {
 	uint32_t track, node, category;
-	uint32_t label; /* node of the name that the report's lists have for it, as "imported modules"; 0 = none */
+	uint32_t label;  /* node of the name that the report's lists have for it, as "imported modules"; 0 = none */
+	uint32_t thread; /* node of the name of the thread that allocated; 0 = threads are not told apart */
 };
 
 struct page_stack {
@@ -129,7 +130,8 @@ static struct page_stack *stack_of_site(struct stack_list *l, size_t i, struct w
 	const uint32_t stack = stack_of(sel, s);
 	struct stack_key key = { .track = s->track,
 				 .node = i < l->whole ? add_whole(l, stack) : whole_node(l, stack),
-				 .label = label_of(l, s, stack) };
+				 .label = label_of(l, s, stack),
+				 .thread = page_tree_thread(l->tree, s->process, s->site) };
 	*whole = i < l->whole || key.node;
 	if (!*whole)
 		key.node = key.label ? key.label : page_tree_alone(l->tree, stack);
@@ -156,7 +158,7 @@ static int add_site(struct stack_list *l, struct page_stack *stack, size_t i, bo
 /* Of small sites of a host with one stack of Python there may be a thousand times as many as of those stacks, by what
  * happened further in. All of them go where the first one goes, which is the largest or nearly so. */
 struct python_key {
-	uint32_t process, track, node2, label;
+	uint32_t process, track, node2, label, thread;
 };
 
 struct python_stacks {
@@ -170,7 +172,8 @@ struct python_stacks {
 
 static uint64_t hash_of_key(const struct python_key *k)
 {
-	uint64_t h = ((uint64_t)k->process << 32 ^ k->node2) * 0x9e3779b97f4a7c15u ^ k->track ^ k->label * 0x9e3779b1u;
+	uint64_t h = ((uint64_t)k->process << 32 ^ k->node2) * 0x9e3779b97f4a7c15u ^ k->track ^
+		     (k->label ^ (uint64_t)k->thread << 32) * 0x9e3779b1u;
 	return (h ^ h >> 29) * 0xbf58476d1ce4e5b9u;
 }
 
@@ -212,8 +215,11 @@ static uint32_t *firsts_of(struct stack_list *l, size_t count)
 		firsts[i] = i;
 		if (!is_small(l, i, s))
 			continue;
-		const uint32_t label = label_of(l, s, stack_of(l->report->selection, s));
-		firsts[i] = first_with(&all, &(struct python_key){ s->process, s->track, s->node2, label }, i);
+		firsts[i] = first_with(&all,
+				       &(struct python_key){ s->process, s->track, s->node2,
+							     label_of(l, s, stack_of(l->report->selection, s)),
+							     page_tree_thread(l->tree, s->process, s->site) },
+				       i);
 	}
 	free(all.list);
 	hash_index_fini(&all.index);
@@ -493,6 +499,8 @@ static json_t *json_page_stack(const struct report *r, struct page_tree *t, cons
 	json_object_set_new(o, "site", json_integer(s->folded ? -2 : page_tree_site(t, stack_of(sel, first))));
 	if (s->key.label)
 		json_object_set_new(o, "label", json_integer(page_tree_use(t, s->key.label)));
+	if (s->key.thread)
+		json_object_set_new(o, "thread", json_integer(page_tree_use(t, s->key.thread)));
 	json_object_set_new(o, "category", json_text(category_name(s->key.category)));
 	json_object_set_new(o, "sites", json_bytes(s->site_count));
 	if (temporary)

@@ -43,6 +43,15 @@ struct page_tree {
 		uint32_t *nodes;
 		size_t count, room;
 	} *of_sites;
+	/* by process and thread of a model that is split by them */
+	struct thread_name {
+		UT_hash_handle hh;
+		struct thread_key {
+			uint32_t process, thread;
+		} key;
+		char *name;
+		uint32_t node;
+	} *threads;
 	json_t *told_frames, *told_nodes;
 	uint32_t told_frame_count, told_node_count;
 };
@@ -63,6 +72,13 @@ void page_tree_free(struct page_tree *t)
 {
 	if (!t)
 		return;
+	struct thread_name *name, *next;
+	HASH_ITER(hh, t->threads, name, next)
+	{
+		HASH_DEL(t->threads, name);
+		free(name->name);
+		free(name);
+	}
 	HASH_CLEAR(hh, t->by_key);
 	HASH_CLEAR(hh, t->by_path);
 	for (size_t i = 0; i < t->frame_count; i++)
@@ -165,6 +181,25 @@ uint32_t page_tree_label(struct page_tree *t, const char *label)
 {
 	const struct tree_frame *f = frame_of(t, &(struct frame){ .function = label });
 	return f ? child_of(t, 0, f->index) : 0;
+}
+
+uint32_t page_tree_thread(struct page_tree *t, uint32_t process, uint32_t site)
+{
+	const struct selection *sel = t->selection;
+	const struct model_site *s =
+		selection_split(sel) == MODEL_SPLIT_THREAD ? model_site(sel->model, process, site) : NULL;
+	if (!s)
+		return 0;
+	struct thread_name *found;
+	struct thread_key key = { process, s->split };
+	HASH_FIND(hh, t->threads, &key, sizeof(key), found);
+	if (found || !(found = calloc(1, sizeof(*found))))
+		return found ? found->node : 0;
+	found->key = key;
+	found->name = owners_thread(sel->reader, s);
+	found->node = found->name ? page_tree_label(t, found->name) : 0;
+	HASH_ADD(hh, t->threads, key, sizeof(found->key), found);
+	return found->node;
 }
 
 uint32_t page_tree_alone(struct page_tree *t, uint32_t stack)
