@@ -49,7 +49,7 @@ static int show(struct selection *sel)
 {
 	struct held_seens seen = { 0 };
 	struct moments m;
-	int e = moments_find(&m, sel);
+	int e = moments_find(&m, sel, false);
 	if (e == 0 && sel->by == BY_HOLDER)
 		e = held_moments(sel, &m, &seen);
 	if (e == 0 && sel->options->json)

@@ -18,7 +18,7 @@ COUNTERS = ("select coalesce(p.pid, 0), p.name, t.name, max(c.value), t.unit fro
             "join process p using (upid) group by t.id")
 ALL = ("select t.name, max(c.value) from counter c join counter_track t on c.track_id = t.id where t.id not in (select id from process_counter_track) "
        "group by t.id")
-HEAPS = "select p.pid, h.heap_name, sum(h.size), sum(h.count) from heap_profile_allocation h join process p using (upid) group by 1, 2"
+HEAPS = "select p.pid, h.heap_name, sum(h.size), sum(h.count), h.ts from heap_profile_allocation h join process p using (upid) group by 1, 2, 5"
 SLICES = "select name, dur from slice where dur > 0"
 INSTANTS = "select name from slice where dur = 0"
 STACKS = ("select h.size, f.name, c.depth from heap_profile_allocation h join stack_profile_callsite c on h.callsite_id = c.id "
@@ -69,24 +69,39 @@ def moments(trace, *words):
     return {kind: [m["bytes"], m["blocks"]] for kind, m in found.items() if m and m["bytes"]}
 
 
+def peaks(heaps):
+    """The first snapshot of each kind of memory."""
+    return {heap: min(ns for _, h, *_, ns in heaps if h == heap) for _, heap, *_ in heaps}
+
+
+def alive(heaps, until):
+    """{heap: [bytes, blocks]} at a moment: rows are what came and went since the snapshot before."""
+    sums = collections.defaultdict(lambda: [0, 0])
+    for _, heap, size, count, ns in heaps:
+        if ns <= until[heap]:
+            sums[heap] = [sums[heap][0] + size, sums[heap][1] + count]
+    return {heap: s for heap, s in sums.items() if s[0]}
+
+
 @mt.variants(*[(name,) for name in TRACES], ("battery", "--at", "oom"))
 def case_heap_profiles_are_those_of_peak(name, *words):
     got = asked(name, *words)
     mt.equal(got["errors"], [], "what trace_processor complains of")
-    sums = collections.defaultdict(lambda: [0, 0])
-    for _, heap, size, count in got["heaps"]:
-        sums[heap] = [sums[heap][0] + size, sums[heap][1] + count]
-    mt.equal({heap: s for heap, s in sums.items() if s[0]}, moments(TRACES[name](), *words))
+    mt.equal(alive(got["heaps"], peaks(got["heaps"])), moments(TRACES[name](), *words))
+    if not words:
+        mt.equal(alive(got["heaps"], collections.defaultdict(lambda: 1 << 63)), moments(TRACES[name](), "--at", "end"), "at the end")
 
 
 def case_each_process_has_its_own():
     pids = {p["pid"] for p in page("report", "--json", battery())["processes"]}
-    pools = {pid: size for pid, heap, size, _ in asked("battery")["heaps"] if heap.endswith(" pool")}
+    heaps = asked("battery")["heaps"]
+    peak = peaks(heaps)
+    pools = {pid: size for pid, heap, size, _, ns in heaps if heap.endswith(" pool") and ns == peak[heap]}
     mt.equal((set(pools) <= pids, len(pools)), (True, 2), pools)
     for pid, size in pools.items():
         own = asked("battery", "--process", str(pid))
         mt.equal({p for p, *_ in own["heaps"]}, {pid}, "processes of --process")
-        mt.check(size <= max(s for p, heap, s, _ in own["heaps"] if heap.endswith(" pool")), "more at the common peak than at its own")
+        mt.check(size <= max(s for p, heap, s, *_ in own["heaps"] if heap.endswith(" pool")), "more at the common peak than at its own")
 
 
 @mt.variants(*TRACES)

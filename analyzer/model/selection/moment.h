@@ -14,16 +14,17 @@ struct moment {
 };
 
 struct moments {
-	struct moment *moments; /* the host's kinds first, then each device's driver and pool */
+	struct moment *moments; /* the host's kinds first, then each device's pool and driver */
 	size_t count;
 };
 
 /* Is it one time for all memory, rather than the peak of each or the end? */
 bool moment_is_time(const struct when *w);
 
-/* Behind the model's pass. The caller calls moments_fini(), also behind an error. Returns 0 or an error, wrong usage
- * where nothing matched --filter among them. */
-int moments_find(struct moments *, const struct selection *sel);
+/* Behind the model's pass. `end`: where peaks were asked for, the end as well, behind the peak of each kind. The caller
+ * calls moments_fini(), also behind an error. Returns 0 or an error, wrong usage where nothing matched --filter among
+ * them. */
+int moments_find(struct moments *, const struct selection *sel, bool end);
 void moments_fini(struct moments *);
 
 #endif

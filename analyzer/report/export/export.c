@@ -252,7 +252,7 @@ int export_run(const struct export_ops *ops, struct selection *sel, bool all)
 	if (e == 0)
 		e = selection_run(sel, &q);
 	if (e == 0 && ops->stack)
-		e = moments_find(&m, sel);
+		e = moments_find(&m, sel, ops->end && sel->options->at.kind == WHEN_UNSET);
 	x.main = main_moment(&m);
 	if (e == 0)
 		e = export_stacks(ops, &x, &m);

@@ -44,6 +44,7 @@ struct export_ops {
 	const char *name;
 	bool binary;     /* not for a terminal */
 	bool by_process; /* stack() is called for each process separately */
+	bool end;        /* where no moment is named it has the end, too, beside the peaks */
 	bool one_kind;   /* it would add up kinds of memory: unless one is chosen or all are wanted, only `main` */
 	int (*ask)(struct export *, struct model_query *);
 	int (*open)(struct export *);

@@ -1,7 +1,7 @@
 /*
  * A trace of Perfetto's (perfetto.dev; protos/perfetto/trace): counters of what is known over time, phases and steps as
- * slices, failures as instants, and what was alive at the moment as one heap profile for each process and kind of
- * memory.
+ * slices, failures as instants, and what was alive at the peak and at the end as heap profiles, one for each process and
+ * kind of memory.
  *
  * What its trace_processor demands without a word: all clocks in a ClockSnapshot, or heap profiles are dropped;
  * strings, frames and callstacks as InternedData; a packet sequence of its own for each (process, heap), or figures
@@ -55,9 +55,9 @@ enum { STRING_ID = 1, STRING_TEXT };
 enum { FRAME_ID = 1, FRAME_FUNCTION, FRAME_MAPPING, FRAME_PC, FRAME_SOURCE, FRAME_LINE };
 enum { STACK_ID = 1, STACK_FRAMES };
 enum { MAPPING_ID = 1, MAPPING_PATH = 7 };
-enum { PROFILE_DUMP = 5 };
+enum { PROFILE_DUMP = 5, PROFILE_INDEX = 7 };
 enum { DUMP_PID = 1, DUMP_SAMPLE = 2, DUMP_TIME = 9, DUMP_HEAP = 11 };
-enum { SAMPLE_STACK = 1, SAMPLE_ALLOCATED, SAMPLE_FREED, SAMPLE_TIME, SAMPLE_BLOCKS };
+enum { SAMPLE_STACK = 1, SAMPLE_ALLOCATED, SAMPLE_FREED, SAMPLE_TIME, SAMPLE_BLOCKS, SAMPLE_BLOCKS_FREED };
 
 enum { CLOCK_REALTIME_ID = 1, CLOCK_MONOTONIC_ID = 3, CLOCK_COARSE_ID = 4, CLOCK_BOOTTIME_ID = 6 };
 enum { TYPE_BEGIN = 1, TYPE_END, TYPE_INSTANT, TYPE_COUNTER };
@@ -76,14 +76,25 @@ struct interned {
 	UT_hash_handle hh;
 };
 
+enum { MOMENTS = 2 }; /* its peak and the end, or the one that was asked for */
+
+/* What a stack had at each moment of its heap. */
+struct heap_stack {
+	uint64_t number;
+	uint64_t bytes[MOMENTS], blocks[MOMENTS];
+	UT_hash_handle hh;
+	uint64_t frames[]; /* their numbers, the outermost first */
+};
+
 /* One heap of one process. */
 struct heap {
 	const struct process *process;
 	char *memory;
-	uint64_t ns;
+	const struct moment *first;
 	struct interned *interned, *texts;
+	struct heap_stack *stacks;
 	uint64_t numbers;
-	struct protobuf state, dump; /* InternedData, ProcessHeapSamples */
+	struct protobuf state; /* InternedData */
 };
 
 struct perfetto {
@@ -189,14 +200,20 @@ static uint64_t process_track(struct drawing *d, const struct process *process)
 	return *uuid;
 }
 
+/* More than the machine has is address space: beside it all other counters were flat lines. */
+static bool is_memory(const struct series_line *l)
+{
+	uint64_t most = 0;
+	for (uint32_t i = 0; i < l->series->count; i++)
+		most = l->series->buckets[i].high > most ? l->series->buckets[i].high : most;
+	return most && (l->device || !l->host->memory_bytes || most <= l->host->memory_bytes);
+}
+
 static void draw_line(void *arg, const struct series_line *l)
 {
 	struct drawing *d = arg;
 	const struct model_series *s = l->series;
-	bool any = false;
-	for (uint32_t i = 0; i < s->count && !any; i++)
-		any = s->buckets[i].high;
-	if (!any)
+	if (!is_memory(l))
 		return;
 	char *name = l->device ? output_format("%s %s", l->device->name, l->what) : output_format("%s", l->what);
 	uint64_t track = put_track(d->perfetto, NULL, process_track(d, l->process), name ? name : "", UNIT_BYTES);
@@ -357,7 +374,6 @@ static struct heap *heap_of(struct perfetto *p, const struct export_stack *s)
 		return NULL;
 	struct heap *h = &p->heaps[p->heap_count];
 	h->process = s->process;
-	h->ns = s->at->ns;
 	h->memory = export_clean(s->memory);
 	p->heap_count += h->memory != NULL;
 	return h->memory ? h : NULL;
@@ -438,55 +454,97 @@ static uint64_t intern_frame(struct perfetto *p, struct heap *h, const struct fr
 
 static const struct frame no_stack = { .name = "(no stack)" };
 
-/* The outermost frame first. */
-static uint64_t add_callstack(struct perfetto *p, struct heap *h, const struct export_stack *s)
+static struct heap_stack *new_stack(struct perfetto *p, struct heap *h, size_t count)
 {
-	size_t count = s->count ? s->count : 1;
-	if (vec_reserve_raw(p->frames, p->frame_room, count)) {
-		p->failed = true;
-		return 0;
-	}
+	struct heap_stack *stack = calloc(1, sizeof(*stack) + count * sizeof(*stack->frames));
+	if (!stack)
+		return NULL;
+	memcpy(stack->frames, p->frames, count * sizeof(*stack->frames));
+	stack->number = ++h->numbers;
+	HASH_ADD_KEYPTR(hh, h->stacks, stack->frames, count * sizeof(*stack->frames), stack);
+	protobuf_uint(&p->inner, STACK_ID, stack->number);
+	for (size_t i = 0; i < count; i++)
+		protobuf_uint(&p->inner, STACK_FRAMES, p->frames[i]);
+	protobuf_message(&h->state, INTERNED_STACKS, &p->inner);
+	return stack;
+}
+
+/* NULL: there is no memory. */
+static struct heap_stack *stack_of(struct perfetto *p, struct heap *h, const struct export_stack *s)
+{
+	const size_t count = s->count ? s->count : 1;
+	struct heap_stack *stack;
+	if (vec_reserve_raw(p->frames, p->frame_room, count))
+		return NULL;
 	for (size_t i = 0; i < count; i++) {
 		p->frames[count - 1 - i] = intern_frame(p, h, s->count ? s->frames[i] : &no_stack);
 		p->failed = p->failed || !p->frames[count - 1 - i];
 	}
-	uint64_t number = ++h->numbers;
-	protobuf_uint(&p->inner, STACK_ID, number);
-	for (size_t i = 0; i < count; i++)
-		protobuf_uint(&p->inner, STACK_FRAMES, p->frames[i]);
-	protobuf_message(&h->state, INTERNED_STACKS, &p->inner);
-	return number;
+	HASH_FIND(hh, h->stacks, p->frames, count * sizeof(*p->frames), stack);
+	return stack ? stack : new_stack(p, h, count);
 }
 
 static int add_stack(struct export *x, const struct export_stack *s)
 {
 	struct perfetto *p = x->state;
 	struct heap *h = heap_of(p, s);
-	if (!h)
+	struct heap_stack *stack = h ? stack_of(p, h, s) : NULL;
+	if (!stack)
 		return error_memory();
-	uint64_t stack = add_callstack(p, h, s);
-	protobuf_uint(&p->inner, SAMPLE_STACK, stack);
-	protobuf_uint(&p->inner, SAMPLE_ALLOCATED, s->bytes);
-	protobuf_uint(&p->inner, SAMPLE_FREED, 0);
-	protobuf_uint(&p->inner, SAMPLE_BLOCKS, s->blocks);
-	protobuf_message(&h->dump, DUMP_SAMPLE, &p->inner);
-	return p->failed || h->state.failed || h->dump.failed ? error_memory() : 0;
+	if (!h->first)
+		h->first = s->at;
+	const unsigned i = h->first != s->at;
+	stack->bytes[i] += s->bytes;
+	stack->blocks[i] += s->blocks;
+	return p->failed || h->state.failed ? error_memory() : 0;
+}
+
+/* What was allocated and freed up to a moment, so that the rest is what is alive: trace_processor takes the differences
+ * of two dumps of a sequence. */
+static void put_sample(struct perfetto *p, struct protobuf *dump, const struct heap_stack *s, unsigned moment)
+{
+	uint64_t bytes = s->bytes[0], blocks = s->blocks[0];
+	if (moment) {
+		bytes = s->bytes[1] > bytes ? s->bytes[1] : bytes;
+		blocks = s->blocks[1] > blocks ? s->blocks[1] : blocks;
+	}
+	protobuf_uint(&p->inner, SAMPLE_STACK, s->number);
+	protobuf_uint(&p->inner, SAMPLE_ALLOCATED, bytes);
+	protobuf_uint(&p->inner, SAMPLE_FREED, bytes - s->bytes[moment]);
+	protobuf_uint(&p->inner, SAMPLE_BLOCKS, blocks);
+	protobuf_uint(&p->inner, SAMPLE_BLOCKS_FREED, blocks - s->blocks[moment]);
+	protobuf_message(dump, DUMP_SAMPLE, &p->inner);
+}
+
+static void put_dump(struct perfetto *p, const struct heap *h, unsigned moment, uint64_t ns, uint64_t sequence)
+{
+	struct protobuf dump = { 0 }; /* ProcessHeapSamples */
+	for (const struct heap_stack *s = h->stacks; s; s = s->hh.next)
+		put_sample(p, &dump, s, moment);
+	protobuf_uint(&dump, DUMP_PID, h->process->pid);
+	protobuf_uint(&dump, DUMP_TIME, ns);
+	protobuf_text(&dump, DUMP_HEAP, h->memory);
+	p->failed = p->failed || dump.failed;
+	protobuf_message(&p->inner, PROFILE_DUMP, &dump);
+	protobuf_uint(&p->inner, PROFILE_INDEX, moment);
+	protobuf_uint(&p->packet, PACKET_FLAGS, FLAG_NEEDS_STATE);
+	protobuf_uint(&p->packet, PACKET_TIME, ns);
+	protobuf_message(&p->packet, PACKET_PROFILE, &p->inner);
+	put_packet(p, sequence);
+	protobuf_fini(&dump);
 }
 
 static void put_heap(struct perfetto *p, struct heap *h, uint64_t sequence)
 {
+	const struct selection *sel = p->selection;
+	const uint64_t end_ns = model_end_ns(sel->model);
 	protobuf_uint(&p->packet, PACKET_FLAGS, FLAG_FRESH);
-	protobuf_uint(&p->packet, PACKET_TIME, wall(p, h->ns));
+	protobuf_uint(&p->packet, PACKET_TIME, wall(p, h->first->ns));
 	protobuf_message(&p->packet, PACKET_INTERNED, &h->state);
 	put_packet(p, sequence);
-	protobuf_uint(&h->dump, DUMP_PID, h->process->pid);
-	protobuf_uint(&h->dump, DUMP_TIME, wall(p, h->ns));
-	protobuf_text(&h->dump, DUMP_HEAP, h->memory);
-	protobuf_message(&p->inner, PROFILE_DUMP, &h->dump);
-	protobuf_uint(&p->packet, PACKET_FLAGS, FLAG_NEEDS_STATE);
-	protobuf_uint(&p->packet, PACKET_TIME, wall(p, h->ns));
-	protobuf_message(&p->packet, PACKET_PROFILE, &p->inner);
-	put_packet(p, sequence);
+	put_dump(p, h, 0, wall(p, h->first->ns), sequence);
+	if (sel->options->at.kind == WHEN_UNSET && end_ns > h->first->ns)
+		put_dump(p, h, 1, wall(p, end_ns), sequence);
 }
 
 static void heap_fini(struct heap *h)
@@ -503,8 +561,13 @@ static void heap_fini(struct heap *h)
 		free(i->text);
 		free(i);
 	}
+	struct heap_stack *s, *next_stack;
+	HASH_ITER(hh, h->stacks, s, next_stack)
+	{
+		HASH_DEL(h->stacks, s);
+		free(s);
+	}
 	protobuf_fini(&h->state);
-	protobuf_fini(&h->dump);
 	free(h->memory);
 }
 
@@ -554,5 +617,5 @@ static int close_trace(struct export *x)
 }
 
 const struct export_ops export_perfetto = {
-	.name = "perfetto", .binary = true, .by_process = true, .ask = ask, .stack = add_stack, .close = close_trace
+	.name = "perfetto", .binary = true, .by_process = true, .end = true, .ask = ask, .stack = add_stack, .close = close_trace
 };
