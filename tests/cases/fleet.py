@@ -20,6 +20,7 @@ import fleets
 import mt
 
 RANKS = 100
+PLANS = []  # of fleets that were recorded
 PAGE = os.path.join(mt.TOP, "docs/fleet.md")
 
 
@@ -30,6 +31,7 @@ def recorded(healthy):
     folder = os.path.join(mt.scratch("healthy" if healthy else "sick"), "traces")
     plan = fleets.plan(RANKS, seed=11, healthy=healthy)
     plan.children = fleets.record(folder, plan)
+    PLANS.append(plan)
     return folder, plan
 
 
@@ -166,6 +168,15 @@ def case_traces_that_cannot_be_written():
     fleet, _ = reduced(folder)
     mt.equal(len(os.listdir(os.path.join(fleet, "reductions"))), 1)
     mt.equal(len(fleets.connect(fleet)("FROM run")), 2)
+
+
+def case_names_are_kept_for_the_next_trace():
+    folder = copy(3)
+    fleet, _ = reduced(folder)
+    mt.check(os.listdir(os.path.join(fleet, "symbols")), "no names were kept")
+    without, _ = reduced(folder, "--engine", "local", "--again", env={"MEMTRACE_SYMBOL_CACHE": ""})
+    mt.check(not os.path.exists(os.path.join(without, "symbols")), "names were kept")
+    mt.equal(fleets.tables(fleet), fleets.tables(without))
 
 
 ENGINES = {"local": (), "dask": ("distributed",)}
@@ -501,9 +512,5 @@ def case_the_running_rank_ends():
 try:
     mt.main()
 finally:
-    if recorded.cache_info().currsize:
-        for healthy_ in (False, True):
-            try:
-                end(recorded(healthy_)[1])
-            except (mt.Fail, mt.Skip):
-                pass
+    for begun in PLANS:
+        end(begun)
