@@ -179,19 +179,19 @@ def case_names_are_kept_for_the_next_trace():
     mt.equal(fleets.tables(fleet), fleets.tables(without))
 
 
-ENGINES = {"local": (), "dask": ("distributed",)}
+ENGINES = {"local": (), "dask": ("distributed",), "ray": ("ray",)}
 
 
 def case_engines_give_the_same():
     """Each reduces for itself; one trace can't be read."""
     made = {}
     folder = copy(10)
-    for engine, modules in ENGINES.items():
+    for engine in ("local", "dask"):  # Ray: tests/long/fleet.py
         for where, _, names in os.walk(folder):
             for name in names:
                 if name.startswith("reduced"):
                     os.remove(os.path.join(where, name))
-        fleet, done = reduced(folder, "--engine", engine, "--workers", "2", modules=modules)
+        fleet, done = reduced(folder, "--engine", engine, "--workers", "2", modules=ENGINES[engine])
         mt.check("10 reduced now by %s, 1 failed" % engine in done.err, done.err)
         made[engine] = fleets.tables(fleet)
     mt.equal(len(made["local"]["run"]), 9)
@@ -208,9 +208,9 @@ def killer(flag):
     return path
 
 
-@mt.variants("local", "dask")
+@mt.variants("local", "dask", long=("ray",))
 def case_a_worker_is_killed(engine):
-    """Dask's is replaced and its trace tried again. Here the worker is the command itself: given again, it goes on."""
+    """Dask's and Ray's is replaced and its trace tried again. Here the worker is the command itself: given again, it goes on."""
     folder, flag = copy(8), os.path.join(mt.scratch("flag"), "killed")
     fleet = os.path.join(mt.scratch("fleet"), "f")
     env = fleets.environment(*ENGINES[engine], MEMTRACE_FLEET_PROGRAM=killer(flag))
