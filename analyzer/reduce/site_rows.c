@@ -134,10 +134,17 @@ static int by_place(const void *a, const void *b)
 	return (x->device > y->device) - (x->device < y->device);
 }
 
+/* There may be no list. */
+static void sort(struct reduce_sites *s, int (*compare)(const void *, const void *))
+{
+	if (s->count)
+		qsort(s->list, s->count, sizeof(*s->list), compare);
+}
+
 /* Each entry's worth, by its part of what its rank has of that kind there. */
 static void weigh(struct reduce_sites *s)
 {
-	qsort(s->list, s->count, sizeof(*s->list), by_place);
+	sort(s, by_place);
 	for (size_t i = 0, end; i < s->count; i = end) {
 		struct entry all = { 0 };
 		for (end = i; end < s->count && by_place(&s->list[i], &s->list[end]) == 0; end++) {
@@ -170,7 +177,7 @@ static int by_worth(const void *a, const void *b)
 static void fold_small(struct reduce_sites *s, size_t most)
 {
 	size_t out = 0;
-	qsort(s->list, s->count, sizeof(*s->list), by_worth);
+	sort(s, by_worth);
 	for (size_t i = 0, n = 0, rest = 0; i < s->count; i++) {
 		struct entry e = s->list[i];
 		if (i && e.rank != s->list[i - 1].rank)
@@ -212,7 +219,7 @@ static int same_hash(const void *a, const void *b)
 static void join_same(struct reduce_sites *s)
 {
 	size_t out = 0;
-	qsort(s->list, s->count, sizeof(*s->list), same_hash);
+	sort(s, same_hash);
 	for (size_t i = 0; i < s->count; i++) {
 		struct entry e = s->list[i], *last = out ? &s->list[out - 1] : NULL;
 		if (!last || same_hash(last, &e)) {

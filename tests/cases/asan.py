@@ -5,12 +5,14 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import golden_traces
+import imports
 import mt
 
 ASAN = os.path.join(mt.BUILD, "asan/memtrace")
 COMMANDS = [["report"], ["report", "--json"], ["peak"], ["peak", "--json", "-n", "100"], ["peak", "--at", "end", "--by", "function"],
             ["leaks"], ["leaks", "--json"], ["timeline"], ["timeline", "--csv"], ["timeline", "--json"], ["timeline", "--by", "phase", "-n", "2"],
-            ["frag"], ["frag", "--json", "-n", "1"], ["leaks", "-n", "all"], ["check"], ["check", "--json", "-n", "1"], ["dump"], ["pack", "--redact", "-o", "/dev/null"]]
+            ["frag"], ["frag", "--json", "-n", "1"], ["leaks", "-n", "all"], ["check"], ["check", "--json", "-n", "1"], ["dump"], ["pack", "--redact", "-o", "/dev/null"],
+            ["reduce", "-o", "/dev/null"]]
 
 
 def all_commands(trace):
@@ -24,6 +26,11 @@ def all_commands(trace):
 @mt.variants(*((n,) for n in golden_traces.NAMES))
 def case_commands(name):
     all_commands(golden_traces.unpack(name, mt.scratch("golden")))
+
+
+def case_commands_on_an_import():
+    """Whose host is unknown, not empty."""
+    all_commands(imports.imported(imports.one_block(mt.scratch("import"), "s.pickle", "step")))
 
 
 def case_commands_on_many_python_stacks():

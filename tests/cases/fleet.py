@@ -20,6 +20,7 @@ import fleets
 import mt
 
 RANKS = 100
+PLANS = []  # of fleets that were recorded
 PAGE = os.path.join(mt.TOP, "docs/fleet.md")
 
 
@@ -30,6 +31,7 @@ def recorded(healthy):
     folder = os.path.join(mt.scratch("healthy" if healthy else "sick"), "traces")
     plan = fleets.plan(RANKS, seed=11, healthy=healthy)
     plan.children = fleets.record(folder, plan)
+    PLANS.append(plan)
     return folder, plan
 
 
@@ -168,19 +170,28 @@ def case_traces_that_cannot_be_written():
     mt.equal(len(fleets.connect(fleet)("FROM run")), 2)
 
 
-ENGINES = {"local": (), "dask": ("distributed",)}
+def case_names_are_kept_for_the_next_trace():
+    folder = copy(3)
+    fleet, _ = reduced(folder)
+    mt.check(os.listdir(os.path.join(fleet, "symbols")), "no names were kept")
+    without, _ = reduced(folder, "--engine", "local", "--again", env={"MEMTRACE_SYMBOL_CACHE": ""})
+    mt.check(not os.path.exists(os.path.join(without, "symbols")), "names were kept")
+    mt.equal(fleets.tables(fleet), fleets.tables(without))
+
+
+ENGINES = {"local": (), "dask": ("distributed",), "ray": ("ray",)}
 
 
 def case_engines_give_the_same():
     """Each reduces for itself; one trace can't be read."""
     made = {}
     folder = copy(10)
-    for engine, modules in ENGINES.items():
+    for engine in ("local", "dask"):  # Ray: tests/long/fleet.py
         for where, _, names in os.walk(folder):
             for name in names:
                 if name.startswith("reduced"):
                     os.remove(os.path.join(where, name))
-        fleet, done = reduced(folder, "--engine", engine, "--workers", "2", modules=modules)
+        fleet, done = reduced(folder, "--engine", engine, "--workers", "2", modules=ENGINES[engine])
         mt.check("10 reduced now by %s, 1 failed" % engine in done.err, done.err)
         made[engine] = fleets.tables(fleet)
     mt.equal(len(made["local"]["run"]), 9)
@@ -197,9 +208,9 @@ def killer(flag):
     return path
 
 
-@mt.variants("local", "dask")
+@mt.variants("local", "dask", long=("ray",))
 def case_a_worker_is_killed(engine):
-    """Dask's is replaced and its trace tried again. Here the worker is the command itself: given again, it goes on."""
+    """Dask's and Ray's is replaced and its trace tried again. Here the worker is the command itself: given again, it goes on."""
     folder, flag = copy(8), os.path.join(mt.scratch("flag"), "killed")
     fleet = os.path.join(mt.scratch("fleet"), "f")
     env = fleets.environment(*ENGINES[engine], MEMTRACE_FLEET_PROGRAM=killer(flag))
@@ -501,9 +512,5 @@ def case_the_running_rank_ends():
 try:
     mt.main()
 finally:
-    if recorded.cache_info().currsize:
-        for healthy_ in (False, True):
-            try:
-                end(recorded(healthy_)[1])
-            except (mt.Fail, mt.Skip):
-                pass
+    for begun in PLANS:
+        end(begun)

@@ -10,7 +10,6 @@ import functools
 import io
 import json
 import os
-import pickle
 import pty
 import re
 import shutil
@@ -135,7 +134,7 @@ def complaints(words, path, terminal, other=None, cwd=None, fine=False):
     for what, output in (("stdout", out), ("stderr", err)):
         why = harmless(output, own)
         found += ["%s: %s" % (what, why)] if why else []
-    for_eyes = words[0] not in ("dump", "export") and not {"--json", "--csv"} & set(words)
+    for_eyes = words[0] not in ("dump", "export", "import") and not {"--json", "--csv"} & set(words)
     if for_eyes and terminal and any(byte > 126 for byte in out):
         found.append("no ASCII where the locale has none else")
     why = None if found or status not in (0, 1) or terminal else reads(words, out.decode())
@@ -166,15 +165,7 @@ def battery(kind):
 
 
 def imported(_):
-    """Of one block that PyTorch noted."""
-    made = {"addr": 1 << 40, "size": 1 << 20, "stream": 0, "time_us": 10 ** 15, "frames": [{"filename": "train.py", "line": 3, "name": "step"}]}
-    block = {"address": 1 << 40, "size": 1 << 20, "requested_size": 1 << 20, "state": "active_allocated", "frames": made["frames"]}
-    segment = {"device": 0, "address": 1 << 40, "total_size": 1 << 20, "allocated_size": 1 << 20, "active_size": 1 << 20, "requested_size": 1 << 20,
-               "stream": 0, "segment_type": "small", "segment_pool_id": (0, 0), "is_expandable": False, "frames": [], "blocks": [block]}
-    path = os.path.join(mt.scratch("imported"), "s.pickle")
-    with open(path, "wb") as file:
-        pickle.dump({"segments": [segment], "device_traces": [[{"action": "segment_alloc", **made}, {"action": "alloc", **made}]]}, file, protocol=4)
-    return imports.imported(path)
+    return imports.imported(imports.one_block(mt.scratch("imported"), "s.pickle", "step"))
 
 
 @functools.lru_cache(None)
@@ -355,6 +346,21 @@ def case_holders_of_such_names():
         paths = [holder["path"] for memory in done["memory"] for holder in memory["holders"]]
         mt.check(any(p.startswith("__main__." + name.decode("utf-8", "replace")[:1]) for p in paths if p), "the name is not in %r" % paths)
         mt.check(done["snapshots"][0]["name"].startswith(name[:4].decode("utf-8", "replace")[:1]), "%r" % done["snapshots"])
+
+
+def case_imports_of_such_names():
+    """Of the file, and in it: of functions and sources. What is cut off, and what is there already, is an error that names it."""
+    wrong = []
+    for name in map(os.fsdecode, names()):
+        path = imports.one_block(mt.scratch("import"), name, name.encode("utf-8", "replace").decode())
+        for terminal in (False, True):
+            wrong += complaints(["import"], path, terminal)  # the second time it is there already
+        trace = path + ".memtrace"
+        for words in (["report", "--all"], ["report", "--json"], ["peak"], ["frag"], ["diff"], ["reduce", "-o", "/dev/null"]):
+            wrong += complaints(words, trace, words == ["peak"], other=trace if words == ["diff"] else None, fine=True)
+        os.truncate(path, os.path.getsize(path) // 2)
+        wrong += complaints(["import", "-o", trace + "2"], path, False)
+    mt.check(not wrong, "%d complaints: %s" % (len(wrong), " ;; ".join(wrong[:6])))
 
 
 def case_directories_with_such_names():

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """memtrace import of heaptrack's files: what heaptrack says of them, memtrace says of the trace that it makes of them."""
+import functools
 import json
 import os
 import random
@@ -62,6 +63,25 @@ def case_figures(seed, version, compress):
     mt.equal((page["processes"][0]["exit"]["kind"], page["processes"][0]["command"]), ("unknown", ["./made"]))
     text = " ".join(imports.shown("report", trace).split())
     mt.check("a recording of heaptrack's; unknown: mappings, devices" in text and "MAPPED" not in text, text)
+
+
+@functools.lru_cache(None)
+def large():
+    """A file of some blocks of LZ4's, and what is said of it."""
+    rng = random.Random(9)
+    path = written(Made(9).text + "".join("+ %x\n- %x\n" % (n, n) for n in (rng.randrange(40) for _ in range(40000))))
+    mt.check(os.path.getsize(path) > 5 * (64 << 10), "only %d bytes" % os.path.getsize(path))
+    return path, imports.report(imports.imported(path))["host"]
+
+
+@mt.variants("-1", "-9 -B4 -BD", "-B4", "-B7 -BX", "-B5 -BD --content-size", "-B6 --no-frame-crc")
+def case_as_lz4_packs_it(options):
+    """Blocks of each size, which may refer to those before, with and without sums."""
+    mt.need("lz4")
+    (path, want), packed = large(), os.path.join(mt.scratch("packed"), "h.lz4")
+    subprocess.run(["lz4", "-q", *options.split(), path, packed], check=True)
+    mt.check(os.path.getsize(packed) < os.path.getsize(path) * 0.8, "nothing was packed")
+    mt.equal(imports.report(imports.imported(packed))["host"], want)
 
 
 def case_stacks():

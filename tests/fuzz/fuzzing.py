@@ -91,6 +91,7 @@ export --format pprof -o /dev/null --force TRACE
 export --format snapshot -o /dev/null --force TRACE
 export --format perfetto -o /dev/null --force TRACE
 symbolize --force TRACE
+reduce -o /dev/null TRACE
 list --json --verdict TRACE
 prune --keep 0 --dry-run TRACE
 pack --force -o /dev/null TRACE

@@ -1,6 +1,7 @@
 """PyTorch's own snapshots, of programs on the stand-in that memtrace did not record, and what memtrace import makes of them."""
 import json
 import os
+import pickle
 import random
 import signal
 import sys
@@ -21,6 +22,19 @@ def snapshots(way, seed, steps=600):
     done = gpu.run([gpu.python(), program, folder, str(seed), str(steps)], env=WAYS[way], devices="4G,4G", traced=False)
     mt.equal(done.status, -signal.SIGKILL, "%r" % done)
     return {moment: os.path.join(folder, moment + ".pickle") for moment in ("oom", "end")}
+
+
+def one_block(folder, name, text):
+    """The path of a snapshot of one block that PyTorch noted, in a function and a file of that name."""
+    frames = [{"filename": text + ".py", "line": 3, "name": text}]
+    made = {"addr": 1 << 40, "size": 1 << 20, "stream": 0, "time_us": 10 ** 15, "frames": frames}
+    block = {"address": 1 << 40, "size": 1 << 20, "requested_size": 1 << 20, "state": "active_allocated", "frames": frames}
+    segment = {"device": 0, "address": 1 << 40, "total_size": 1 << 20, "allocated_size": 1 << 20, "active_size": 1 << 20, "requested_size": 1 << 20,
+               "stream": 0, "segment_type": "small", "segment_pool_id": (0, 0), "is_expandable": False, "frames": [], "blocks": [block]}
+    path = os.path.join(folder, name)
+    with open(path, "wb") as file:
+        pickle.dump({"segments": [segment], "device_traces": [[{"action": "segment_alloc", **made}, {"action": "alloc", **made}]]}, file, protocol=4)
+    return path
 
 
 def imported(file, *words):

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""memtrace import of 20 snapshots of PyTorch's, equal to the byte, and of one of a gigabyte; of memray's and JAX's own files."""
+"""memtrace import of 20 snapshots of PyTorch's, equal to the byte and to what PyTorch's viewer says of them, and of one of a gigabyte; of
+memray's and JAX's own files."""
 # timeout: 1800
+import collections
+import functools
 import importlib
 import json
 import os
@@ -17,10 +20,66 @@ heaptrack, memray, pprof = (importlib.import_module("import_" + name) for name i
 GIGABYTE = 1_000_000_000
 
 
-@mt.variants(*[(way, seed) for way in ("", "expandable") for seed in range(101, 106)])
+SNAPSHOTS = [(way, seed) for way in ("", "expandable") for seed in range(101, 106)]
+snapshots = functools.lru_cache(None)(imports.snapshots)
+
+
+@mt.variants(*SNAPSHOTS)
 def case_equal_to_the_byte(way, seed):
-    for file in imports.snapshots(way, seed).values():
+    for file in snapshots(way, seed).values():
         imports.compare(file)
+
+
+# Of each device: how its segments are filled, and its memory by stream, state and stack.
+VIEWER = """
+import json, pickle, sys
+from torch.cuda import _memory_viz as viz
+with open(sys.argv[1], "rb") as file:
+    s = pickle.load(file)
+parts = {d: {**s, "segments": [g for g in s["segments"] if g["device"] == d]} for d in range(len(s["device_traces"]))}
+print(json.dumps({"cuda:%d" % d: [viz.segsum(p), viz.memory(p, str)] for d, p in parts.items()}))
+"""
+
+
+def viewed(file):
+    """{device: (text of the segments, {stack: bytes that the pool gave}, bytes reserved)}"""
+    done, out = mt.execute([mt.python(), "-c", VIEWER, file], env=mt.clean_env()), {}
+    mt.equal((done.status, done.err), (0, ""))
+    for device, (segments, memory) in json.loads(done.out).items():
+        stacks, reserved, held = collections.Counter(), 0, None
+        for line in memory.splitlines():
+            where, size = line.rsplit(" ", 1)
+            _, state, stack = where.split(";", 2)
+            held = held if stack == "<gaps>" else stack  # the rounding of the block of the line before
+            reserved += int(size)
+            stacks[held] += int(size) if state == "active_allocated" else 0
+        out[device] = segments, +stacks, reserved
+    return out
+
+
+def folded(trace):
+    """{device: {stack: bytes}} of pools, in the viewer's words."""
+    out = collections.defaultdict(collections.Counter)
+    for line in imports.shown("export", "--format", "folded", "--all", "--at", "end", trace).splitlines():
+        (root, *frames), size = line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])
+        if root.endswith(" pool"):
+            words = [frame.rstrip(")").partition(" (") for frame in frames]
+            out[root[:-len(" pool")]][";".join("%s:%s" % (place, name) for name, _, place in words)] += size
+    return out
+
+
+@mt.variants(*SNAPSHOTS)
+def case_says_what_pytorchs_viewer_says(way, seed):
+    for file in snapshots(way, seed).values():
+        trace, theirs = imports.imported(file), viewed(file)
+        ours, report = folded(trace), {d["name"]: d["pool"] for d in imports.report(trace)["devices"]}
+        mt.check(len({stack for _, stacks, _ in theirs.values() for stack in stacks}) > 3, "too few stacks: %s" % theirs)
+        for device, (_, stacks, reserved) in theirs.items():
+            mt.equal(ours[device], stacks, "bytes by stack of " + device)
+            mt.equal((report[device]["live_bytes"], report[device]["reserved_bytes"]), (sum(stacks.values()), reserved), device)
+        again = os.path.join(mt.scratch("again"), "out.pickle")
+        imports.shown("export", "--format", "snapshot", "-o", again, trace)
+        mt.equal({d: v[0] for d, v in viewed(again).items()}, {d: v[0] for d, v in theirs.items()}, "how segments are filled")
 
 
 @mt.variants(*[(way, seed) for way in ("", "expandable", "rounded") for seed in (11, 12, 14, 16)])

@@ -20,11 +20,14 @@ def keep(name):
         pickle.dump(torch.cuda.memory._snapshot(), file, protocol=4)
 
 
-def allocate(rng, streams, tensors):
+def allocate(rng, streams, tensors, deeper):
+    """By one of several stacks."""
+    if deeper:
+        return allocate(rng, streams, tensors, deeper - 1)
     device = rng.randrange(2)
     size = rng.choice([rng.randrange(600, 4096), rng.randrange(600, MIB), rng.randrange(MIB, 10 * MIB), rng.randrange(10 * MIB, 60 * MIB)])
     with torch.cuda.stream(rng.choice(streams[device])):
-        tensors.append(torch.empty(size, dtype=torch.uint8, device=device))
+        return tensors.append(torch.empty(size, dtype=torch.uint8, device=device))
 
 
 def main():
@@ -33,8 +36,8 @@ def main():
     streams = [[torch.cuda.default_stream(d), torch.cuda.Stream(d)] for d in range(2)]
     for step in range(STEPS):
         dice = rng.random()
-        if dice < 0.5 or not tensors:
-            allocate(rng, streams, tensors)
+        if dice < 0.55 or not tensors:
+            allocate(rng, streams, tensors, rng.randrange(6))
         elif dice < 0.97 or len(tensors) > 60:
             tensors.pop(rng.randrange(len(tensors)))
         else:

@@ -589,16 +589,14 @@ static void write_segment(const struct place *at, const struct pool_layout_segme
 	pickle_append(p);
 }
 
-static int write_segments(struct snapshot *s, const struct process *process)
+static int write_segments_of(struct snapshot *s, const struct process *process, uint32_t ordinal)
 {
 	const struct model *m = s->model ? s->model : s->selection->model;
 	int e = 0;
-	pickle_text(&s->pickle, "segments");
-	pickle_list(&s->pickle);
 	for (uint32_t i = 0; i < model_devices(m) && e == 0; i++) {
 		const struct model_share *share = model_share(m, i, process->id);
 		struct pool_layout *layout = NULL;
-		if (!share || !selection_has_device(s->selection, i))
+		if (!share || share->ordinal != ordinal || !selection_has_device(s->selection, i))
 			continue;
 		e = pool_layout_take(&layout, m, i, process->id);
 		const struct place at = { s, process, share->id, share->ordinal };
@@ -606,6 +604,27 @@ static int write_segments(struct snapshot *s, const struct process *process)
 			write_segment(&at, &layout->segments[k]);
 		pool_layout_free(layout);
 	}
+	return e;
+}
+
+/* One more than the highest number of a device. */
+static uint32_t ordinals_of(const struct process *process)
+{
+	uint32_t count = 0;
+	for (unsigned i = 0; i < process->device_count; i++)
+		if (process->devices[i].ordinal >= count && process->devices[i].ordinal < 1024)
+			count = process->devices[i].ordinal + 1;
+	return count;
+}
+
+/* In the order of devices, as PyTorch's are. */
+static int write_segments(struct snapshot *s, const struct process *process)
+{
+	int e = 0;
+	pickle_text(&s->pickle, "segments");
+	pickle_list(&s->pickle);
+	for (uint32_t ordinal = 0; ordinal < ordinals_of(process) && e == 0; ordinal++)
+		e = write_segments_of(s, process, ordinal);
 	return e;
 }
 
@@ -660,13 +679,9 @@ static void write_events_of(struct snapshot *s, const struct process *process, u
 
 static void write_events(struct snapshot *s, const struct process *process)
 {
-	uint32_t devices = 0;
-	for (unsigned i = 0; i < process->device_count; i++)
-		if (process->devices[i].ordinal >= devices && process->devices[i].ordinal < 1024)
-			devices = process->devices[i].ordinal + 1;
 	pickle_text(&s->pickle, "device_traces");
 	pickle_list(&s->pickle);
-	for (uint32_t ordinal = 0; ordinal < devices; ordinal++) {
+	for (uint32_t ordinal = 0; ordinal < ordinals_of(process); ordinal++) {
 		write_events_of(s, process, ordinal);
 		pickle_append(&s->pickle);
 	}

@@ -3,9 +3,9 @@
 #include "analyzer/reader/files/file.h"
 #include "analyzer/reader/memory_bound.h"
 #include "analyzer/symbols/module/module_file.h"
-#include "analyzer/util/vec.h"
+#include "analyzer/symbols/module/symbol_answer.h"
+#include "analyzer/symbols/module/symbol_cache.h"
 #include "format/format.h"
-#include "format/varint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -122,20 +122,40 @@ static void pay(uint64_t bytes)
 	limits.until_ns += bytes * (1000000000u / BYTES_A_SECOND);
 }
 
+static FILE *opened; /* notes of the files that the question of now asks for; NULL: there is none */
+
+/* NULL: it can't be read. */
+static void note_opened(const char *path, const struct stat *st)
+{
+	struct symbol_opened o = { .path = path };
+	int saved = errno;
+	if (st) {
+		o.size_and_1 = (uint64_t)st->st_size + 1;
+		o.written_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+	}
+	if (opened)
+		symbol_answer_put_opened(opened, &o);
+	errno = saved;
+}
+
 /* Stands in for the C library's open() and open64(), also when libdw calls it, which opens debug files, .dwo files and
  * what a .gnu_debugaltlink names by itself: in the worker nothing is opened that is no regular file, nor waited for. */
 static int open_regular(const char *path, int flags, mode_t mode)
 {
 	struct stat st;
 	int fd = openat(AT_FDCWD, path, flags | (limits.on ? O_NONBLOCK | O_NOCTTY | O_CLOEXEC : 0), mode);
-	if (!limits.on || fd < 0)
+	if (!limits.on)
 		return fd;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		pay(file_disk_bytes(fd, &st));
+		note_opened(path, &st);
 		return fd;
 	}
-	close(fd);
-	errno = ENOENT;
+	if (fd >= 0) {
+		close(fd);
+		errno = ENOENT;
+	}
+	note_opened(path, NULL);
 	return -1;
 }
 
@@ -168,10 +188,9 @@ struct head {
 	uint32_t any_build_id;
 };
 
-/* Goes before an answer, followed by varints: for each address the address, the number of frames, and for each of them
- * three strings (their length and 1, their bytes; 0 = unknown) and line << 1 | inlined. */
+/* Goes before an answer, followed by the files that were opened for it and the places (symbol_answer.h). */
 struct answer {
-	uint64_t bytes;
+	uint64_t opened_bytes, bytes;
 	uint32_t state; /* enum symbol_state */
 	int status;     /* as waitpid() says it, of a worker that did not come to answer */
 };
@@ -210,32 +229,11 @@ static void *get_new(struct worker *w, size_t n)
 	return p;
 }
 
-static void send_number(FILE *to, uint64_t value)
-{
-	uint8_t varint[VARINT_MAX];
-	fwrite(varint, (size_t)(varint_put(varint, value) - varint), 1, to);
-}
-
-static void put_string(FILE *to, const char *text)
-{
-	size_t n = text ? strlen(text) : 0;
-	send_number(to, text ? n + 1 : 0);
-	fwrite(text ? text : "", n, 1, to);
-}
-
 static void put_place(FILE *to, struct module_file *file, uint64_t address)
 {
 	struct frame frames[MT_SYMBOLS_MAX_FRAMES];
 	size_t count = module_file_find(file, address, frames, MT_SYMBOLS_MAX_FRAMES);
-	send_number(to, address);
-	send_number(to, count);
-	for (size_t i = 0; i < count; i++) {
-		const struct frame *f = &frames[i];
-		put_string(to, f->function);
-		put_string(to, f->file);
-		put_string(to, f->language);
-		send_number(to, (uint64_t)f->line << 1 | f->inlined);
-	}
+	symbol_answer_put_place(to, address, frames, count);
 }
 
 static void close_module(struct open_module *m)
@@ -315,12 +313,34 @@ static void send_all(int fd, const void *from, size_t n)
 	}
 }
 
-static void answer(struct worker *w, enum symbol_state state, const char *text, size_t bytes)
+struct text {
+	FILE *file;
+	char *base;
+	size_t bytes;
+};
+
+static void text_open(struct text *t)
+{
+	t->file = need(open_memstream(&t->base, &t->bytes));
+}
+
+static void text_close(struct text *t)
+{
+	bool whole = !ferror(t->file);
+	if (fclose(t->file) || !whole)
+		_exit(END_MEMORY);
+}
+
+static void answer(struct worker *w, enum symbol_state state, const struct text *files, const struct text *places)
 {
 	limits.off = true; /* not in the middle of it */
-	struct answer a = { .state = state, .bytes = state == SYMBOLS_READ ? bytes : 0 };
+	const bool read = state == SYMBOLS_READ;
+	struct answer a = { .opened_bytes = read ? files->bytes : 0,
+			    .bytes = read ? places->bytes : 0,
+			    .state = state };
 	send_all(w->out, &a, sizeof(a));
-	send_all(w->out, text, a.bytes);
+	send_all(w->out, files->base, a.opened_bytes);
+	send_all(w->out, places->base, a.bytes);
 }
 
 /* Names that were made stay, since those of other modules are often the same. */
@@ -328,8 +348,7 @@ static void serve(struct worker *w)
 {
 	struct head h;
 	enum symbol_state state = SYMBOLS_READ;
-	char *text = NULL;
-	size_t bytes = 0;
+	struct text files = { 0 }, places = { 0 };
 	get(w, &h, sizeof(h));
 	size_t key_bytes = (size_t)h.path_bytes + h.build_id_bytes;
 	char *key = get_new(w, key_bytes);
@@ -343,22 +362,25 @@ static void serve(struct worker *w)
 		get(w, &asked[i].address, sizeof(asked[i].address));
 	struct open_module *m = find_open(w, key, key_bytes);
 	set_limits(h.count, !m);
+	text_open(&files);
+	opened = files.file;
 	if (m)
 		free(key);
 	else
 		m = open_module(w, key, key_bytes, &id, &state);
 	id.path = m ? m->key : NULL;
 	id.build_id = m ? (char *)m->key + h.path_bytes : NULL;
-	FILE *to = need(open_memstream(&text, &bytes));
+	text_open(&places);
 	if (m)
-		state = look_up(w, m, &id, asked, h.count, to);
-	bool whole = !ferror(to);
-	if (fclose(to) || !whole)
-		_exit(END_MEMORY);
-	answer(w, state, text, bytes);
+		state = look_up(w, m, &id, asked, h.count, places.file);
+	opened = NULL;
+	text_close(&files);
+	text_close(&places);
+	answer(w, state, &files, &places);
 	if (m && (!h.more || state != SYMBOLS_READ))
 		close_module(m);
-	free(text);
+	free(files.base);
+	free(places.base);
 	free(asked);
 }
 
@@ -482,58 +504,32 @@ static void ask(int fd, const struct symbol_question *q)
 	send_all(fd, q->addresses, q->count * sizeof(*q->addresses));
 }
 
-/* Puts the NUL behind it: the byte there was read before. */
-static const char *take_string(struct varint_in *in, uint8_t **end)
-{
-	uint64_t n = varint_get(in);
-	if (!n || n - 1 > (uint64_t)(in->end - in->at)) {
-		in->bad |= n != 0;
-		return NULL;
-	}
-	const char *text = (const char *)in->at;
-	in->at += n - 1;
-	*end = (uint8_t *)(uintptr_t)in->at;
-	return text;
-}
-
-static bool take_frame(struct varint_in *in, struct frame *f)
-{
-	uint8_t *ends[3] = { NULL, NULL, NULL };
-	*f = (struct frame){ .function = take_string(in, &ends[0]) };
-	f->file = take_string(in, &ends[1]);
-	f->language = take_string(in, &ends[2]);
-	uint64_t line = varint_get(in);
-	f->line = (uint32_t)(line >> 1);
-	f->inlined = line & 1;
-	for (unsigned i = 0; i < 3; i++)
-		if (ends[i])
-			*ends[i] = '\0';
-	return !in->bad;
-}
-
 /* The worker may have gone mad over a file: its answer is believed as far as it makes sense. */
-static bool take_answer(uint8_t *bytes, size_t count, symbol_worker_take *take, void *data)
+static bool take_places(const uint8_t *bytes, size_t n, symbol_worker_take *take, void *data)
 {
-	struct varint_in in = { bytes, bytes + count, 0 };
+	struct varint_in in = { bytes, bytes + n, 0 };
 	struct frame frames[MT_SYMBOLS_MAX_FRAMES];
+	uint64_t address;
+	size_t count;
 	while (in.at < in.end) {
-		uint64_t address = varint_get(&in), n = varint_get(&in);
-		if (in.bad || !n || n > MT_SYMBOLS_MAX_FRAMES)
+		if (!symbol_answer_get_place(&in, &address, frames, &count))
 			return false;
-		for (uint64_t i = 0; i < n; i++)
-			if (!take_frame(&in, &frames[i]))
-				return false;
-		take(data, address, frames, n);
+		take(data, address, frames, count);
 	}
 	return true;
 }
 
-static bool get_answer(struct symbol_worker *w, struct answer *a, symbol_worker_take *take, void *data)
+static bool get_answer(struct symbol_worker *w, const struct symbol_question *q, struct answer *a,
+		       symbol_worker_take *take, void *data)
 {
-	if (!receive(w->fd, a, sizeof(*a)) || a->state > SYMBOLS_GIVEN_UP || a->bytes > MOST_ANSWER)
+	if (!receive(w->fd, a, sizeof(*a)) || a->state > SYMBOLS_GIVEN_UP || a->bytes > MOST_ANSWER ||
+	    a->opened_bytes > MOST_ANSWER)
 		return false;
-	uint8_t *bytes = malloc(a->bytes + 1);
-	bool good = bytes && receive(w->fd, bytes, a->bytes) && take_answer(bytes, a->bytes, take, data);
+	uint8_t *bytes = malloc(a->opened_bytes + a->bytes + 1);
+	bool good = bytes && receive(w->fd, bytes, a->opened_bytes + a->bytes) &&
+		    take_places(bytes + a->opened_bytes, a->bytes, take, data);
+	if (good && a->state == SYMBOLS_READ && q->cache)
+		symbol_cache_add(q->cache, bytes, a->opened_bytes, bytes + a->opened_bytes, a->bytes);
 	free(bytes);
 	return good;
 }
@@ -549,7 +545,7 @@ enum symbol_state symbol_worker_ask(struct symbol_worker *w, const struct symbol
 	if (!symbol_worker_start(w))
 		return SYMBOLS_GIVEN_UP;
 	ask(w->fd, q);
-	if (!get_answer(w, &a, take, data)) {
+	if (!get_answer(w, q, &a, take, data)) {
 		w->failures++;
 		stop(w);
 		return SYMBOLS_GIVEN_UP;

@@ -11,6 +11,7 @@
 
 #include "analyzer/symbols/module/symbols.h"
 
+struct symbol_cache;
 struct symbol_worker;
 
 struct symbol_worker *symbol_worker_new(void);
@@ -24,7 +25,8 @@ struct symbol_question {
 	struct module_id id;
 	const uint64_t *addresses; /* in the ELF file; no two are the same */
 	size_t count;
-	bool more; /* the file stays open, as other questions about it may follow */
+	bool more;                  /* the file stays open, as other questions about it may follow */
+	struct symbol_cache *cache; /* is told the answer; NULL: none */
 };
 
 /* Gets the answer for one address: frames as of module_file_find(), valid during the call only. */

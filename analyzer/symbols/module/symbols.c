@@ -1,6 +1,7 @@
 #include "analyzer/symbols/module/symbols.h"
 
 #include "analyzer/symbols/module/demangle.h"
+#include "analyzer/symbols/module/symbol_cache.h"
 #include "analyzer/symbols/module/symbol_worker.h"
 #include "analyzer/util/error.h"
 #include "format/format.h"
@@ -42,6 +43,8 @@ struct symbol_module {
 	UT_hash_handle hh;
 	enum symbol_state state;
 	bool wanted; /* symbols_mark_used() */
+	bool cache_is_open;
+	struct symbol_cache *cache; /* NULL: none */
 	uint64_t seen_ns;
 	bool any_build_id;
 	const char *path;
@@ -60,7 +63,8 @@ struct symbols {
 	struct text *texts;
 	struct symbol_worker *worker;
 	bool open_none;
-	char *servers; /* DEBUGINFOD_URLS as it was */
+	const char *cache; /* MEMTRACE_SYMBOL_CACHE, a folder; NULL: none */
+	char *servers;     /* DEBUGINFOD_URLS as it was */
 };
 
 struct symbols *symbols_new(void)
@@ -76,13 +80,19 @@ struct symbols *symbols_new(void)
 	const char *servers = getenv(SERVERS);
 	s->servers = servers ? strdup(servers) : NULL;
 	unsetenv(SERVERS); /* offline means offline: libdwfl would ask servers for each module */
+	s->cache = getenv(SYMBOL_CACHE_SETTING);
+	if (s->cache && !*s->cache)
+		s->cache = NULL;
 	return s;
 }
 
+/* What they have may be another thing tomorrow, so then nothing is kept. */
 void symbols_use_servers(struct symbols *s)
 {
-	if (s->servers)
-		setenv(SERVERS, s->servers, 1);
+	if (!s->servers)
+		return;
+	setenv(SERVERS, s->servers, 1);
+	s->cache = NULL;
 }
 
 void symbols_prepare(struct symbols *s)
@@ -109,6 +119,7 @@ void symbols_free(struct symbols *s)
 	HASH_ITER(hh, s->modules, module, next_module)
 	{
 		HASH_DEL(s->modules, module);
+		symbol_cache_close(module->cache);
 		free(module);
 	}
 	struct name *name, *next_name;
@@ -300,14 +311,40 @@ static void take_place(void *data, uint64_t address, const struct frame *frames,
 	place_add(a->symbols, a->module, address, own, count);
 }
 
+/* Takes what the cache has. Returns how many addresses are left, at the front. */
+static size_t ask_cache(struct asking *a, uint64_t *addresses, size_t count)
+{
+	struct symbol_module *m = a->module;
+	struct frame frames[MAX_FRAMES];
+	size_t left = 0, n;
+	if (!m->cache_is_open && a->symbols->cache) {
+		struct module_id id = symbols_id(m);
+		m->cache = symbol_cache_open(a->symbols->cache, &id);
+		m->cache_is_open = true;
+	}
+	if (!m->cache)
+		return count;
+	for (size_t i = 0; i < count; i++) {
+		if (!symbol_cache_find(m->cache, addresses[i], frames, &n)) {
+			addresses[left++] = addresses[i];
+			continue;
+		}
+		take_place(a, addresses[i], frames, n);
+		m->state = SYMBOLS_READ;
+	}
+	return left;
+}
+
 /* Once it can't be read it isn't tried again. */
-static void ask(struct symbols *s, struct symbol_module *m, const uint64_t *addresses, size_t count, bool more)
+static void ask(struct symbols *s, struct symbol_module *m, uint64_t *addresses, size_t count, bool more)
 {
 	struct asking a = { s, m };
-	struct symbol_question q = { symbols_id(m), addresses, count, more };
-	if (!count || s->open_none || (m->state != SYMBOLS_UNREAD && m->state != SYMBOLS_READ))
+	if (s->open_none || (m->state != SYMBOLS_UNREAD && m->state != SYMBOLS_READ))
 		return;
-	m->state = symbol_worker_ask(s->worker, &q, take_place, &a, &m->why);
+	count = ask_cache(&a, addresses, count);
+	struct symbol_question q = { symbols_id(m), addresses, count, more, m->cache };
+	if (count)
+		m->state = symbol_worker_ask(s->worker, &q, take_place, &a, &m->why);
 }
 
 size_t symbols_find(struct symbols *s, struct symbol_module *m, uint64_t address, const struct frame **frames)

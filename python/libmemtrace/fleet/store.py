@@ -117,7 +117,7 @@ class Fleet:
     def _make(self) -> None:
         try:
             os.makedirs(self.path, exist_ok=True)
-            others = [n for n in os.listdir(self.path) if n not in ("lock", "dask", "slurm")]
+            others = [n for n in os.listdir(self.path) if n not in ("lock", "dask", "slurm", "symbols")]
             if others and not os.path.exists(os.path.join(self.path, "fleet.json")):
                 raise FleetError("%s: is there and no fleet; name another folder with --output" % self.path, USAGE)
             self._lock = open(os.path.join(self.path, "lock"), "w", encoding="utf-8")  # pylint: disable=consider-using-with
@@ -150,7 +150,9 @@ class Fleet:
 
     def task(self, trace: str, timeout_s: int) -> Task:
         name = "%s-%s.ndjson.gz" % (os.path.basename(trace)[:80], hashlib.sha256(trace.encode("utf-8", "surrogateescape")).hexdigest()[:12])
-        return {"trace": trace, "out": os.path.abspath(os.path.join(self.path, "reductions", name)), "program": self.program, "timeout_s": timeout_s}
+        symbols = os.environ.get(work.CACHE, os.path.abspath(os.path.join(self.path, "symbols")))
+        return {"trace": trace, "out": os.path.abspath(os.path.join(self.path, "reductions", name)), "program": self.program, "timeout_s": timeout_s,
+                "symbols": symbols}
 
     def settle(self, trace: str) -> bool:
         """Whether the trace has a reduction that is newer than it; then that is its entry's."""

@@ -8,7 +8,8 @@ from typing import Any, Dict, List
 
 REDUCTION = "reduced.ndjson.gz"
 TRIES = 3
-Task = Dict[str, Any]  # trace, out (where it goes if the trace's folder can't be written), program, timeout_s
+CACHE = "MEMTRACE_SYMBOL_CACHE"
+Task = Dict[str, Any]  # trace, out (where it goes if the trace's folder can't be written), program, timeout_s, symbols (folder that keeps names)
 Result = Dict[str, Any]  # trace, state ("reduced" or "failed"), reduction, bytes, newest_ns (of the trace's files), seconds, error
 
 
@@ -46,6 +47,7 @@ def last_line(text: bytes) -> str:
 
 def attempt(task: Task, out: str) -> "subprocess.CompletedProcess[bytes]":
     env = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "MEMTRACE_SESSION")}
+    env.setdefault(CACHE, str(task["symbols"]))
     command = [program(task), "reduce", "--quiet", "-o", out, str(task["trace"])]
     return subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=task["timeout_s"], check=False)
 
