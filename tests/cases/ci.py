@@ -76,7 +76,7 @@ def read(form, text):
 
 
 def ask(form, *words, cwd=None):
-    done = mt.execute([mt.MEMTRACE, words[0], "--format", form, *words[1:]], env=mt.clean_env(), cwd=cwd)
+    done = mt.execute([mt.MEMTRACE, words[0], "--format", form, *words[1:]], cwd=cwd)
     return done.status, read(form, done.out), done.err
 
 
@@ -85,7 +85,7 @@ def case_report_has_failures_and_causes(form):
     for kind in ("capacity", "leak", "copies"):
         status, rows, err = ask(form, "report", battery(kind))
         mt.equal((status, err), (0, ""))
-        page = json.loads(mt.execute([mt.MEMTRACE, "report", "--json", battery(kind)], env=mt.clean_env()).out)
+        page = json.loads(mt.execute([mt.MEMTRACE, "report", "--json", battery(kind)]).out)
         ooms = sum(len(d["ooms"]) for d in page["devices"])
         mt.equal([row[0] for row in rows if row[0] != "nearly full"], ["out of memory"] * ooms + [v["kind"] for v in page["verdicts"] + page["facts"]])
         for verdict in page["verdicts"]:
@@ -123,9 +123,9 @@ def case_diff_names_the_line(form):
 def case_wrong_usage():
     for command, names in (("report", "markdown, github"), ("leaks", "github"), ("diff", "github")):
         traces = [battery("leak")] * (2 if command == "diff" else 1)
-        done = mt.execute([mt.MEMTRACE, command, "--format", "html", *traces], env=mt.clean_env())
+        done = mt.execute([mt.MEMTRACE, command, "--format", "html", *traces])
         mt.check(done.status == 2 and "unknown value 'html'; there are %s" % names in done.err, done)
-        done = mt.execute([mt.MEMTRACE, command, "--format", "sarif", "--json", *traces], env=mt.clean_env())
+        done = mt.execute([mt.MEMTRACE, command, "--format", "sarif", "--json", *traces])
         mt.check(done.status == 2 and "not with --json" in done.err, done)
 
 

@@ -15,7 +15,7 @@ import mt
 
 
 def run(*words):
-    return mt.execute([mt.MEMTRACE, *words], env=mt.clean_env())
+    return mt.execute([mt.MEMTRACE, *words])
 
 
 def without_place(name):

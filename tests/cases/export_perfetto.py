@@ -27,7 +27,7 @@ OUTERMOST = "select distinct f.name from stack_profile_callsite c join stack_pro
 
 
 def page(*words):
-    return json.loads(mt.execute([mt.MEMTRACE, *words], env=mt.clean_env()).out)
+    return json.loads(mt.execute([mt.MEMTRACE, *words]).out)
 
 
 @functools.lru_cache(None)
@@ -54,7 +54,7 @@ TRACES = {"busy": busy, "battery": battery, "gpu": lambda: golden("gpu")}
 def asked(name, *words):
     consumers.path("trace_processor")
     out = os.path.join(mt.scratch("perfetto"), "out")
-    done = mt.execute([mt.MEMTRACE, "export", "--format", "perfetto", "-o", out, *words, TRACES[name]()], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "export", "--format", "perfetto", "-o", out, *words, TRACES[name]()])
     mt.equal((done.status, done.out, done.err), (0, "", ""))
     keys = "errors counters all heaps slices instants stacks outermost".split()
     return dict(zip(keys, consumers.trace_processor(out, ERRORS, COUNTERS, ALL, HEAPS, SLICES, INSTANTS, STACKS, OUTERMOST)))
@@ -137,7 +137,7 @@ def case_processes_are_named_with_their_rank():
     script = "".join("RANK=%d %s 400 200 10 & " % (rank, mt.program("busy")) for rank in (0, 12))
     mt.equal(mt.execute(["sh", "-c", script + "wait"], env=mt.shim_env(trace)).status, 0)
     mt.Trace(trace).settle()
-    mt.equal(mt.execute([mt.MEMTRACE, "export", "--format", "perfetto", "-o", out, trace], env=mt.clean_env()).status, 0)
+    mt.equal(mt.execute([mt.MEMTRACE, "export", "--format", "perfetto", "-o", out, trace]).status, 0)
     names = dict(consumers.trace_processor(out, "select pid, name from process where pid > 0")[0])
     ranks = {p["pid"]: p["rank"] for p in page("report", "--json", trace)["processes"] if p["rank"] is not None}
     mt.equal(sorted(ranks.values()), [0, 12])

@@ -16,7 +16,7 @@ import mt
 
 
 def run(*words):
-    return mt.execute([mt.MEMTRACE, *words], env=mt.clean_env())
+    return mt.execute([mt.MEMTRACE, *words])
 
 
 def export(trace, *words, said=""):

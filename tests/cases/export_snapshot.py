@@ -28,7 +28,7 @@ def traced(way):
 @functools.lru_cache(None)
 def exported(way, *words):
     out = os.path.join(mt.scratch("export"), "out.pickle")
-    done = mt.execute([mt.MEMTRACE, "export", "--format", "snapshot", "-o", out, *words, traced(way)[0]], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "export", "--format", "snapshot", "-o", out, *words, traced(way)[0]])
     mt.equal((done.status, done.out, done.err), (0, "", ""))
     return out
 
@@ -54,7 +54,7 @@ def case_equals_pytorchs_own(way, moment):
 
 
 def case_sums_are_those_of_peak():
-    page = json.loads(mt.execute([mt.MEMTRACE, "peak", "--json", "--at", "end", traced("")[0]], env=mt.clean_env()).out)
+    page = json.loads(mt.execute([mt.MEMTRACE, "peak", "--json", "--at", "end", traced("")[0]]).out)
     ours = load(exported(""))
     for d in page["devices"]:
         mine = [s for s in ours["segments"] if s["device"] == int(d["name"][5:])]
@@ -119,16 +119,16 @@ def case_simple_opcodes():
 
 def case_at_the_peak():
     at_peak = load(exported("", "--at", "peak", "--device", "cuda:0"))
-    page = json.loads(mt.execute([mt.MEMTRACE, "frag", "--json", "--at", "peak", "--device", "cuda:0", traced("")[0]], env=mt.clean_env()).out)
+    page = json.loads(mt.execute([mt.MEMTRACE, "frag", "--json", "--at", "peak", "--device", "cuda:0", traced("")[0]]).out)
     mt.equal(sum(s["total_size"] for s in at_peak["segments"]), page["devices"][0]["reserved_bytes"])
-    done = mt.execute([mt.MEMTRACE, "export", "--format", "snapshot", "--at", "peak", traced("")[0]], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "export", "--format", "snapshot", "--at", "peak", traced("")[0]])
     asked = all(word in done.err for word in ("peak of which device? --device cuda:", "--device cuda:0", "--device cuda:1"))
     mt.equal((done.status, asked), (2, True), done.err)
 
 
 def case_no_pool():
     trace = mt.shimmed([mt.program("busy"), "2000", "100", "300"]).trace.settle().path
-    done = mt.execute([mt.MEMTRACE, "export", "--format", "snapshot", trace], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "export", "--format", "snapshot", trace])
     mt.equal((done.status, "no process here has a pool" in done.err), (2, True), done.err)
 
 

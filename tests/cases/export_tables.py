@@ -33,7 +33,7 @@ keep(300000)
 
 
 def run(*words):
-    done = mt.execute([mt.MEMTRACE, *words], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, *words])
     mt.equal((done.status, done.err), (0, ""), "%s" % (words,))
     return done.out
 

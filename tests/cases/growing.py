@@ -167,7 +167,7 @@ def case_forecast_of_a_control_group():
     def run_in(command, within=True):
         output = os.path.join(mt.scratch("trace"), "t")
         with Cgroup(160_000_000) as group:
-            done = mt.execute([mt.MEMTRACE, "run", "-o", output, "--", *(group.command(command) if within else command)], env=mt.clean_env(), timeout=100)
+            done = mt.execute([mt.MEMTRACE, "run", "-o", output, "--", *(group.command(command) if within else command)], timeout=100)
         done.trace = mt.Trace(output)
         return done
 

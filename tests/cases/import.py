@@ -153,7 +153,7 @@ def case_refused(name):
     path = os.path.join(folder, "x.pickle")
     with open(path, "wb") as file:
         file.write(BAD[name]())
-    done = mt.execute([mt.MEMTRACE, "import", path], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "import", path])
     mt.equal((done.status, done.out, os.listdir(folder)), (3, "", ["x.pickle"]), done.err)
     mt.check(path in done.err and len(done.err.splitlines()) == 1, done.err)
     mt.check(not os.path.exists(EVIL), "it was run")
@@ -172,7 +172,7 @@ def case_any_protocol():
 def case_is_there_already():
     trace = imports.imported(own("")["end"])
     before = sorted(os.listdir(trace))
-    done = mt.execute([mt.MEMTRACE, "import", "-o", trace, own("")["end"]], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "import", "-o", trace, own("")["end"]])
     mt.equal((done.status, sorted(os.listdir(trace))), (2, before), done.err)
 
 

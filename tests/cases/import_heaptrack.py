@@ -140,7 +140,7 @@ def case_refused(name):
 
 def case_frees_of_nothing_are_told():
     path = written(HEAD + "a 10 0\n+ 0\n- 0\n- 0\n")
-    done = mt.execute([mt.MEMTRACE, "import", path], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "import", path])
     mt.equal((done.status, "1 of 3 events do not fit the rest" in done.err), (0, True), done.err)
 
 

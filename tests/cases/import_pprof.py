@@ -41,7 +41,7 @@ def case_of_devices():
     samples = [(STACK, (2, 3 << 20), {"kind": "buffer", "device": "cuda:0"}), (OTHER, (1, 5 << 20), {"kind": "buffer", "device": "cuda:1"}),
                (OTHER, (1, 7 << 20), {"kind": "buffer", "device": "TPU_2(process=0,(0,1,0,0))"}), (OTHER, (1, 999), {"kind": "executable"})]
     path = written(Profile(JAX, samples))
-    done = mt.execute([mt.MEMTRACE, "import", path], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "import", path])
     mt.equal((done.status, "999 bytes of compiled programs are left out" in done.err), (0, True), done.err)
     page = imports.report(path + ".memtrace")
     mt.equal({d["name"]: d["live_bytes"] for d in page["devices"]}, {"cuda:0": 3 << 20, "cuda:1": 5 << 20, "device:2": 7 << 20})

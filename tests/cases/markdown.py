@@ -33,7 +33,7 @@ print(json.dumps([heads, tables, sorted(kinds)]))
 
 
 def parsed(trace):
-    done = mt.execute([mt.MEMTRACE, "report", "--format", "markdown", trace], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "report", "--format", "markdown", trace])
     mt.equal((done.status, done.err), (0, ""))
     path = consumers.path("python")
     read = mt.execute([mt.python(), "-c", READ], env=mt.clean_env(PYTHONPATH=path), stdin=done.out.encode())
@@ -59,7 +59,7 @@ def as_text(n):
 @mt.variants("other_process_traced", "capacity", "copies", "leak")
 def case_tables_have_the_figures_of_json(kind):
     heads, tables, _ = parsed(battery(kind))
-    page = json.loads(mt.execute([mt.MEMTRACE, "report", "--json", battery(kind)], env=mt.clean_env()).out)
+    page = json.loads(mt.execute([mt.MEMTRACE, "report", "--json", battery(kind)]).out)
     mt.equal(heads[0], "memtrace: " + page["status"])
     ooms = [(d["name"], str(o["pid"]), as_text(o["requested_bytes"])) for d in page["devices"] for o in d["ooms"]]
     mt.equal([(row[1], row[2], row[3]) for row in tables.get("Out of memory", [])[1:]], ooms)
@@ -82,9 +82,9 @@ def case_names_mean_nothing():
 
 def case_wrong_usage():
     for words, text in (((), "unknown value 'html'; there are markdown, github, sarif and junit"),):
-        done = mt.execute([mt.MEMTRACE, "report", "--format", "html", *words, battery("leak")], env=mt.clean_env())
+        done = mt.execute([mt.MEMTRACE, "report", "--format", "html", *words, battery("leak")])
         mt.equal((done.status, text in done.err), (2, True), done.err)
-    done = mt.execute([mt.MEMTRACE, "report", "--format", "markdown", "--json", battery("leak")], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "report", "--format", "markdown", "--json", battery("leak")])
     mt.equal((done.status, "not with --json" in done.err), (2, True), done.err)
 
 

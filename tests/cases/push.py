@@ -329,8 +329,8 @@ def case_the_queue_waits_for_a_server():
     mt.equal(len(server.bodies), 2)
     mt.equal(len({raw for labels, raw in server.series() if labels["__name__"] == "heap"}), 2, "the same profiles twice")
     push("pyroscope", url, "--wait", "1", trace)
-    mt.equal(mt.execute([mt.MEMTRACE, "reduce", trace], env=mt.clean_env()).status, 0)
-    done = mt.execute([mt.MEMTRACE, "prune", "--keep", "0", os.path.dirname(trace)], env=mt.clean_env())
+    mt.equal(mt.execute([mt.MEMTRACE, "reduce", trace]).status, 0)
+    done = mt.execute([mt.MEMTRACE, "prune", "--keep", "0", os.path.dirname(trace)])
     mt.equal((done.status, os.path.exists(trace)), (0, False), done.out + done.err)
 
 
@@ -551,7 +551,7 @@ def case_as_the_published_messages_are(to):
              (("--to", "parca", "--every", "0.5", "http://h", "t"), "--every"), (("--to", "parca", "--samples", "0", "http://h", "t"), "--samples"),
              (("--to", "parca", "http://h", "a", "b"), "one program"))
 def case_wrong_usage(words, why):
-    done = mt.execute([mt.MEMTRACE, "push", *words], env=mt.clean_env(), cwd=mt.scratch())
+    done = mt.execute([mt.MEMTRACE, "push", *words], cwd=mt.scratch())
     mt.equal((done.status, done.out), (2, ""), done.err)
     mt.check(why in done.err, done.err)
 

@@ -26,7 +26,7 @@ TYPES = {"INT": int, "REAL": (int, float), "TEXT": str, "BOOL": bool, "INTS": li
 
 
 def tool(*words, **options):
-    return mt.execute([mt.MEMTRACE, *words], env=mt.clean_env(), **options)
+    return mt.execute([mt.MEMTRACE, *words], **options)
 
 
 def columns():

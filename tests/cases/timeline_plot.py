@@ -64,7 +64,7 @@ class Plot:
 
 
 def page(*words):
-    return json.loads(mt.execute([mt.MEMTRACE, *words], env=mt.clean_env()).out)
+    return json.loads(mt.execute([mt.MEMTRACE, *words]).out)
 
 
 def values(trace, columns, **wanted):

@@ -21,7 +21,7 @@ _COLUMNS = []
 
 def columns():
     if not _COLUMNS:
-        done = mt.execute([mt.MEMTRACE, "reduce", "--columns"], env=mt.clean_env())
+        done = mt.execute([mt.MEMTRACE, "reduce", "--columns"])
         _COLUMNS.append({table: [c["name"] for c in rows] for table, rows in json.loads(done.out)["tables"].items()})
     return _COLUMNS[0]
 

@@ -40,16 +40,16 @@ def one_block(folder, name, text):
 def imported(file, *words):
     """The trace's path."""
     out = os.path.join(mt.scratch("imported"), "trace")
-    done = mt.execute([mt.MEMTRACE, "import", "-o", out, *words, file], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "import", "-o", out, *words, file])
     mt.equal((done.status, done.out, done.err), (0, out + "\n", ""))
-    checked = mt.execute([mt.MEMTRACE, "check", out], env=mt.clean_env())
+    checked = mt.execute([mt.MEMTRACE, "check", out])
     mt.equal((checked.status, checked.out.endswith("complete\n")), (0, True), checked.out)
     return out
 
 
 def exported(trace):
     out = os.path.join(mt.scratch("export"), "out.pickle")
-    done = mt.execute([mt.MEMTRACE, "export", "--format", "snapshot", "-o", out, trace], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "export", "--format", "snapshot", "-o", out, trace])
     mt.equal((done.status, done.out, done.err), (0, "", ""))
     return load(out)
 
@@ -72,20 +72,20 @@ def compare(file):
 
 
 def report(trace):
-    done = mt.execute([mt.MEMTRACE, "report", "--json", trace], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "report", "--json", trace])
     mt.equal((done.status, done.err), (0, ""))
     return json.loads(done.out)
 
 
 def shown(*words):
-    done = mt.execute([mt.MEMTRACE, *words], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, *words])
     mt.equal((done.status, done.err), (0, ""))
     return done.out
 
 
 def refused(path):
     """Without a trace; what it says in its one line."""
-    done = mt.execute([mt.MEMTRACE, "import", path], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "import", path])
     mt.equal((done.status, done.out, os.listdir(os.path.dirname(path))), (3, "", [os.path.basename(path)]), done.err)
     mt.check(path in done.err and len(done.err.splitlines()) == 1, done.err)
     return done.err

@@ -139,6 +139,13 @@ def clean_env(**more):
     return env
 
 
+def asking_env(command, **more):
+    """Of a command that reads traces: names that another one looked up are kept, which is most of what a small trace costs. That they are the same
+    without: symbol_cache.py."""
+    reads = command[0] == MEMTRACE and command[1:2] not in (["run"], ["start"], ["record"])
+    return clean_env(**({"MEMTRACE_SYMBOL_CACHE": os.path.join(BUILD, "tests/symbols")} if reads else {}), **more)
+
+
 def shim_env(output, preload=(), shim=None, **more):
     """The environment of `LD_PRELOAD=libmemtrace.so MEMTRACE_OUTPUT=... command`."""
     return clean_env(LD_PRELOAD=" ".join([shim or SHIM, *preload]), MEMTRACE_OUTPUT=output, **more)
@@ -161,7 +168,7 @@ def execute(command, env=None, cwd=None, stdin=None, timeout=WAIT, **popen):
             given.write(stdin)
             given.seek(0)
         begin = time.monotonic(), processor_seconds()
-        child = subprocess.Popen(command, env=env or clean_env(), cwd=cwd or scratch(), stdin=given, stdout=out,
+        child = subprocess.Popen(command, env=env or asking_env(list(command)), cwd=cwd or scratch(), stdin=given, stdout=out,
                                  stderr=err, start_new_session=True, **popen)
         try:
             status = child.wait(timeout)
@@ -310,7 +317,8 @@ class Trace:
     def summary(self, *options, columns=None, rows=None):
         """The text of `memtrace report`, at a terminal of that size."""
         size = {"COLUMNS": columns and str(columns), "LINES": rows and str(rows)}
-        done = execute([MEMTRACE, "report", *options, self.path], env=clean_env(**size))
+        command = [MEMTRACE, "report", *options, self.path]
+        done = execute(command, env=asking_env(command, **size))
         check(done.status == 0, "the report failed: %s" % done)
         check_healthy(self.path, done.out)
         check_shares(done.out)
