@@ -78,6 +78,7 @@ enum mt_hold_place {
 	MT_PLACE_HEAP,  /* private and anonymous, to be read */
 	MT_PLACE_OTHER, /* shared, or address space alone: what a device or another process has */
 	MT_PLACE_FILE,  /* of a module or another file, to be read */
+	MT_PLACE_CODE,  /* the same, to be executed, too */
 };
 int mt_hold_maps(void);
 enum mt_hold_place mt_hold_place(uintptr_t at);
