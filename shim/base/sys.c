@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "shim/base/sys.h"
 
@@ -20,6 +21,17 @@ void mt_sys_unmap(void *p, size_t bytes)
 
 #define HIGH_FD 960 /* below the usual limit of 1024, above what programs have */
 
+/* Whether the number still is the file that was opened: the program may have closed it, and have opened its own there.
+ * Where that can't be asked it is taken to be. */
+static int is_still(long fd, const char *path)
+{
+	struct stat named, st;
+
+	return mt_sys_failed(MT_SYS4(SYS_newfstatat, AT_FDCWD, path, &named, 0)) ||
+	       mt_sys_failed(MT_SYS2(SYS_fstat, fd, &st)) ||
+	       (st.st_dev == named.st_dev && st.st_ino == named.st_ino);
+}
+
 /* -EBADF: the program has closed the first number meanwhile. */
 static long open_high(const char *path, int flags)
 {
@@ -32,7 +44,8 @@ static long open_high(const char *path, int flags)
 		return high;
 	if (mt_sys_failed(high))
 		return low;
-	MT_SYS1(SYS_close, low);
+	if (is_still(low, path))
+		MT_SYS1(SYS_close, low);
 	return high;
 }
 

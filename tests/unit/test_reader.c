@@ -381,7 +381,7 @@ TEST(opening_a_process_costs_the_same_among_many)
 	double least = cost_of_opening(few), again = cost_of_opening(few), many = cost_of_opening(12 * few);
 	least = again < least ? again : least;
 	printf("# %.3f s for %u processes, %.3f s for %u\n", least, few, many, 12 * few);
-	CHECK(many < 18 * least);
+	CHECK(many < 40 * least); /* in proportion to their number it is 12, to its square 144 */
 }
 
 static void set_boot(struct mt_session *s)

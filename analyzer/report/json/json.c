@@ -77,6 +77,7 @@ json_t *json_totals(const struct model_totals *t)
 	json_object_set_new(o, "allocated_bytes", json_bytes(t->allocated_bytes));
 	json_object_set_new(o, "temporary", json_bytes(t->temporary));
 	json_object_set_new(o, "failed", json_bytes(t->failed));
+	json_object_set_new(o, "unknown_frees", json_bytes(t->unknown_frees));
 	json_object_set_new(o, "inherited_bytes", json_bytes(t->inherited_bytes));
 	json_object_set_new(o, "inherited_blocks", json_bytes(t->inherited_blocks));
 	return o;

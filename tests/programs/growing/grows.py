@@ -77,7 +77,7 @@ if FORM == "long":
         units += 1
         time.sleep(max(0, begin + 0.01 * units - time.monotonic()))  # however busy the machine is
 for number in range(UNITS if FORM in ("memo", "recalls") else 0):
-    for _ in range(200):  # as many as there happen to be: nothing that a loop's turns could be told by
+    for _ in range(60):  # as many as there happen to be: nothing that a loop's turns could be told by
         parts = [bytearray(3000 + 800 * k) for k in range(5 + (number * number) % 7)]
     time.sleep(max(0, begin + 0.012 * number - time.monotonic()))  # however busy the machine is
     rows = compiled(number if FORM == "memo" else number % 150)
