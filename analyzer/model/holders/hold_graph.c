@@ -569,6 +569,35 @@ static void keep_loose(struct making *k)
 	l->list = NULL;
 }
 
+/* Behind the references: what lives, dominators, ways. */
+static int solve(struct hold_graph *g)
+{
+	uint32_t *scratch = numbers(g->count + 2ul);
+	if (!scratch)
+		return error_memory();
+	find_roots(g, scratch);
+	int e = hold_dominators(g);
+	if (!e)
+		find_ways(g, scratch);
+	free(scratch);
+	return e;
+}
+
+int hold_graph_of(struct hold_graph **out, const struct hold_snapshot *s, const uint32_t *target)
+{
+	struct hold_graph *g = *out = calloc(1, sizeof(*g));
+	if (!g)
+		return error_memory();
+	g->snapshot = s;
+	g->items = g->count = (uint32_t)s->count;
+	int e = make_room(g, 0);
+	if (e)
+		return e;
+	if (s->edge_count)
+		memcpy(g->target, target, s->edge_count * sizeof(*target));
+	return solve(g);
+}
+
 static int make(struct making *k, const struct model *m, unsigned process)
 {
 	struct hold_graph *g = k->g;
@@ -586,15 +615,7 @@ static int make(struct making *k, const struct model *m, unsigned process)
 		return e;
 	connect(k);
 	keep_loose(k);
-	uint32_t *scratch = numbers(g->count + 2ul);
-	if (!scratch)
-		return error_memory();
-	find_roots(g, scratch);
-	e = hold_dominators(g);
-	if (!e)
-		find_ways(g, scratch);
-	free(scratch);
-	return e;
+	return solve(g);
 }
 
 int hold_graph_make(struct hold_graph **out, const struct hold_snapshot *s, const struct model *m, unsigned process)
