@@ -47,6 +47,9 @@ leaks --force TRACE
 leaks --json --force --all-frames -n all TRACE
 leaks --force --by function --no-debug-files TRACE
 leaks --json TRACE
+holders TRACE
+holders --json --force -n all TRACE
+peak --force --by holder TRACE
 frag TRACE
 frag --force -n all TRACE
 frag --json --force TRACE
