@@ -96,6 +96,8 @@ void mt_hold_collect(struct mt_hold_words *out, struct mt_hold_head *head);
 void mt_hold_frames(void);
 /* Names the edges to a generator's local variables. Its label, or 0. `bytes`: of its head. */
 uint32_t mt_hold_generator(uintptr_t object, uintptr_t bytes);
+/* Notes the frames of a greenlet that waits, for mt_hold_frames(). */
+void mt_hold_greenlet(uintptr_t object, uintptr_t bytes);
 /* The same of a frame that is an object. */
 uint32_t mt_hold_frame_object(uintptr_t object);
 

@@ -434,6 +434,8 @@ static void visit(uintptr_t object)
 			name_attributes(object, t);
 		}
 	}
+	if (t->is_greenlet)
+		mt_hold_greenlet(object, (uintptr_t)t->basic);
 	label = t->skipped ? 0 : label_of(object, t);
 	if (!t->skipped)
 		add_words(object, t);
