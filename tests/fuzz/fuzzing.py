@@ -121,7 +121,7 @@ def name_of(command):
     return command[0] + (" --host" if "--host" in command else "") + (" --json" if "--json" in command else "")
 
 
-NAMING = {"--at", "--from", "--by", "snapshot", "--without", "--scale"}  # may name what the trace does not have: status 2
+NAMING = {"--at", "--from", "--by", "snapshot", "--without", "--scale", "holders"}  # may name what the trace does not have, or want a snapshot: status 2
 
 
 def environment(words):
