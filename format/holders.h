@@ -50,8 +50,8 @@ enum mt_hold {
 	/* a function that runs: address, thread, line, texts of file and function (number plus 1), edges (name,
 	 * address), words (addresses) */
 	MT_HOLD_FRAME = 4,
-	/* memory of C or C++ that an object points to: address, the first word if it points into a library (an object
-	 * of a class of C++) or else 0, words */
+	/* memory of C or C++ that an object points to: address, the first word if it points to the table of a class of
+	 * C++ or else 0, words */
 	MT_HOLD_BLOCK = 5,
 	MT_HOLD_FAULT = 6, /* length and bytes of the name of a type whose tp_traverse broke off */
 };

@@ -23,6 +23,12 @@ static inline bool arch_save(pid_t tid, struct arch_thread *t)
 	(void)t;
 	return false;
 }
+static inline size_t arch_words(const struct arch_thread *t, void *to)
+{
+	(void)t;
+	(void)to;
+	return 0;
+}
 static inline size_t arch_frame_room(const struct arch_thread *t)
 {
 	(void)t;

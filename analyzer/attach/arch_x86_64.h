@@ -98,6 +98,19 @@ static inline struct user_regs_struct arch_next(const struct arch_thread *t, boo
 	return r;
 }
 
+/* All that may be a pointer, to be seen as words: returns their bytes. In a system call nothing lives in the vector
+ * registers. `to` NULL: nothing is written. */
+static inline size_t arch_words(const struct arch_thread *t, void *to)
+{
+	const size_t more = t->call < 0 ? t->xstate_bytes & ~(size_t)7 : 0;
+
+	if (to) {
+		memcpy(to, &t->regs, sizeof(t->regs));
+		memcpy((uint8_t *)to + sizeof(t->regs), t->xstate, more);
+	}
+	return sizeof(t->regs) + more;
+}
+
 static inline size_t arch_frame_room(const struct arch_thread *t)
 {
 	return ((t->xstate_bytes + 4 + 63) & ~(size_t)63) + 64 + sizeof(struct arch_frame_x86) + 64;

@@ -1,9 +1,11 @@
-/* memtrace holders: which object of Python keeps the memory. */
+/* memtrace holders: which object of Python keeps the memory, or what a program of C and C++ has lost. */
+#include "analyzer/attach/copy.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/trace_of_pid.h"
 #include "analyzer/reader/files/file.h"
 #include "analyzer/reader/holders_file.h"
 #include "analyzer/report/screen/holders_report.h"
+#include "analyzer/report/screen/scan_report.h"
 #include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
@@ -20,11 +22,14 @@
 struct holders_options {
 	struct options common;
 	uint64_t snapshot;
+	bool scan;
 };
 
 static const struct option_row rows[] = {
 	{ "snapshot", 0, "N", OPTION_NUMBER, offsetof(struct holders_options, snapshot),
 	  "the N-th one, from 1 on; otherwise the last", 0 },
+	{ "scan", 0, NULL, OPTION_FLAG, offsetof(struct holders_options, scan),
+	  "of C and C++: which blocks nothing points to, who has the others", 0 },
 	OPTIONS_ROW_ROWS,
 	OPTIONS_ROW_DEVICE,
 	OPTIONS_ROW_PROCESS,
@@ -44,6 +49,7 @@ const struct option_spec cmd_holders_spec = {
 	rows,
 	0,
 	"  memtrace holders 4711\n"
+	"  memtrace holders --scan 4711\n"
 	"  memtrace run --holders -- python train.py; memtrace holders\n",
 	"Read: docs/holders.md",
 };
@@ -122,6 +128,50 @@ static int ask(const char *dir, const char *pid)
 	return e;
 }
 
+/* ---- by a copy of its memory ------------------------------------------------------------------------------ */
+
+/* The copy is made first: what is read of the trace then has all that happened before. */
+static int copy(struct memory_copy *c, const char *dir, const char *pid)
+{
+	struct reader *r;
+	int e = reader_open(&r, &dir, 1, READER_FORCE);
+	if (e)
+		return e;
+	const struct process *p = running(r, pid);
+	const uint32_t clock = p ? p->clock : 0;
+	reader_close(r);
+	return p ? copy_memory(c, (pid_t)strtol(pid, NULL, 10), dir, clock)
+		 : error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "runs no longer");
+}
+
+static struct memory_copy copied;
+
+static int scan_answer(struct selection *sel)
+{
+	const struct process *p = running(sel->reader, sel->options->process);
+	if (!p)
+		return error_set(MT_EUSAGE, sel->options->process, ERROR_NO_OFFSET, "has ended meanwhile");
+	struct model_query q = MODEL_QUERY_ALL;
+	q.until_ns = process_ns(p, copied.ticks);
+	int e = selection_run(sel, &q);
+	struct scan_report r = { .selection = sel,
+				 .process = p,
+				 .copy = &copied,
+				 .whole = !p->attached && !process_was_stopped(p) && reader_complete(sel->reader) };
+	struct scan *scan = NULL;
+	e = e ? e : scan_make(&scan, &copied, sel->model, sel->stacks, p, r.whole);
+	r.scan = scan;
+	if (!e && sel->options->json) {
+		e = scan_print_json(&r);
+	} else if (!e) {
+		output_line(STYLE_FAINT, output_format("memtrace holders --scan %s", sel->options->process));
+		scan_print(&r);
+		selection_print_missing(sel);
+	}
+	scan_free(scan);
+	return e;
+}
+
 /* ---- the answer ------------------------------------------------------------------------------------------ */
 
 static int answer(struct selection *sel)
@@ -149,15 +199,19 @@ int cmd_holders(int argc, char **argv)
 		return e > 0 ? 0 : e;
 	if (o.common.ndirs == 1)
 		e = trace_of_pid(o.common.dirs[0], &dir);
+	if (!e && o.scan && !dir)
+		e = error_set(MT_EUSAGE, "--scan", ERROR_NO_OFFSET,
+			      "needs the pid of a program that runs and is recorded");
 	if (!e && dir) {
-		e = ask(dir, o.common.dirs[0]);
+		e = o.scan ? copy(&copied, dir, o.common.dirs[0]) : ask(dir, o.common.dirs[0]);
 		o.common.process = o.common.dirs[0];
 		o.common.dirs[0] = dir;
 	}
 	if (e)
 		options_free(&o.common);
 	else
-		e = selection_answer(&o, answer);
+		e = selection_answer(&o, o.scan ? scan_answer : answer);
+	memory_copy_free(&copied);
 	free(dir);
 	return e;
 }

@@ -112,6 +112,19 @@ static struct symbol_module *module_of(struct stacks *s, const struct process *p
 	return map->modules[i];
 }
 
+const struct frame *stacks_data(struct stacks *s, const struct process *p, uint64_t address)
+{
+	const struct frame *frames;
+	for (unsigned i = p->module_count; i-- > 0;) {
+		const struct process_module *m = &p->modules[i];
+		if (address < m->start || address >= m->end || m->until_ticks != UINT64_MAX)
+			continue;
+		struct symbol_module *module = module_of(s, p, m);
+		return module && symbols_find(s->symbols, module, address - m->bias, &frames) ? frames : NULL;
+	}
+	return p->parent ? stacks_data(s, p->parent, address) : NULL;
+}
+
 static uint32_t python_place(struct stacks *s, const struct process *p, uint64_t pc)
 {
 	struct seen *seen = &s->python_seen[(hash_words(pc, p->id) >> 32) % PYTHON_SEEN];

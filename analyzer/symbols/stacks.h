@@ -84,6 +84,9 @@ bool pattern_matches(const char *pattern, const char *text);
 
 enum frame_class frame_classify(const struct frame *);
 
+/* The variable of a module that is at this run-time address: its name and the module's. NULL = it is in none. */
+const struct frame *stacks_data(struct stacks *, const struct process *p, uint64_t address);
+
 /* Walks all frames outwards:  for (struct stack_walk w = { .next = id }; stack_step(stacks, &w); ) ... w.frame ... */
 struct stack_walk {
 	uint32_t next; /* set this to begin; 0 ends */

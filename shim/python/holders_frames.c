@@ -125,6 +125,38 @@ static void put_frame(uintptr_t frame, uintptr_t code, uint32_t thread)
 		mt_hold_meet_maybe(at[i]);
 }
 
+/* One of the interpreter's own, not that of a frame object which has outlived it, in memory that can be read. */
+static int is_frame(uintptr_t frame)
+{
+	const struct mt_pylayout *l = &mt_pyruntime->at;
+	const struct mt_holders_python *p = &mt_holders_python;
+	uintptr_t code;
+
+	if (frame & 7 || mt_hold_place(frame) != MT_PLACE_HEAP || !mt_hold_readable(frame, p->frame_locals) ||
+	    (l->frame_owner != MT_PY_NONE && *(const uint8_t *)(frame + l->frame_owner) > 1))
+		return 0;
+	code = untag(mt_word(frame + l->frame_code));
+	return mt_hold_is_object(code) && mt_hold_type_of(code) == mt_pyruntime->code_type &&
+	       mt_hold_readable(frame,
+				p->frame_locals + 8 * (locals_of(code) + *(const uint32_t *)(code + p->code_stack)));
+}
+
+/* All frames outwards. `sure`: they are a thread's that lives; else each is checked. */
+static void walk_frames(uintptr_t frame, uint32_t thread, int sure)
+{
+	const struct mt_pylayout *l = &mt_pyruntime->at;
+
+	for (uint32_t i = 0; frame && i < MAX_FRAMES && !mt_hold_is_cut(); i++) {
+		if (!sure && !is_frame(frame))
+			return;
+		uintptr_t code = untag(mt_word(frame + l->frame_code));
+		int mark = l->frame_owner != MT_PY_NONE && *(const uint8_t *)(frame + l->frame_owner) > 2;
+		if (!mark && mt_word(code + l->object_type) == mt_pyruntime->code_type)
+			put_frame(frame, code, thread);
+		frame = mt_word(frame + l->frame_previous);
+	}
+}
+
 static void walk_thread(uintptr_t state, uint32_t thread)
 {
 	const struct mt_pylayout *l = &mt_pyruntime->at;
@@ -132,13 +164,37 @@ static void walk_thread(uintptr_t state, uint32_t thread)
 
 	if (frame && l->cframe_frame != MT_PY_NONE)
 		frame = mt_word(frame + l->cframe_frame);
-	for (uint32_t i = 0; frame && i < MAX_FRAMES && !mt_hold_is_cut(); i++) {
-		uintptr_t code = untag(mt_word(frame + l->frame_code));
-		int mark = l->frame_owner != MT_PY_NONE && *(const uint8_t *)(frame + l->frame_owner) > 2;
-		if (!mark && mt_word(code + l->object_type) == mt_pyruntime->code_type)
-			put_frame(frame, code, thread);
-		frame = mt_word(frame + l->frame_previous);
+	walk_frames(frame, thread, 1);
+}
+
+/* Of greenlets that wait: their innermost frames' objects. */
+static struct mt_hold_words waiting;
+
+/* A greenlet's own memory (class Greenlet, struct PythonState of greenlet 1 to 3) has its innermost frame while it waits,
+ * and does not tell the collector. Nobody else has these frames: the thread's list has those of the running one. */
+void mt_hold_greenlet(uintptr_t object, uintptr_t bytes)
+{
+	enum { OWN_BYTES = 512 };
+
+	for (uintptr_t at = object + mt_holders_python.head; at + 8 <= object + bytes; at += 8) {
+		uintptr_t own = mt_word(at);
+		if (own & 7 || mt_hold_place(own) != MT_PLACE_HEAP || mt_hold_is_object(own) ||
+		    !mt_hold_readable(own, OWN_BYTES))
+			continue;
+		for (uintptr_t i = own; i < own + OWN_BYTES; i += 8) {
+			uintptr_t word = mt_word(i);
+			if (word && mt_hold_is_object(word) && mt_hold_type_of(word) == mt_holders_python.frame)
+				mt_hold_push(&waiting, word);
+		}
 	}
+}
+
+static void walk_waiting(uint32_t thread)
+{
+	const struct mt_holders_python *p = &mt_holders_python;
+
+	for (size_t i = 0; i < waiting.count; i++)
+		walk_frames(CLASSIC(p) ? waiting.at[i] : mt_word(waiting.at[i] + p->head + 8), thread++, 0);
 }
 
 void mt_hold_frames(void)
@@ -149,6 +205,7 @@ void mt_hold_frames(void)
 	for (char *interp = p->interp_head(); interp; interp = p->interp_next(interp))
 		for (char *state = p->thread_head(interp); state && thread < MAX_STATES; state = p->thread_next(state))
 			walk_thread((uintptr_t)state, thread++);
+	walk_waiting(thread);
 }
 
 static void name_locals(uintptr_t frame, uintptr_t code)

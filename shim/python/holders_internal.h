@@ -78,6 +78,7 @@ enum mt_hold_place {
 	MT_PLACE_HEAP,  /* private and anonymous, to be read */
 	MT_PLACE_OTHER, /* shared, or address space alone: what a device or another process has */
 	MT_PLACE_FILE,  /* of a module or another file, to be read */
+	MT_PLACE_CODE,  /* the same, to be executed, too */
 };
 int mt_hold_maps(void);
 enum mt_hold_place mt_hold_place(uintptr_t at);
@@ -95,6 +96,8 @@ void mt_hold_collect(struct mt_hold_words *out, struct mt_hold_head *head);
 void mt_hold_frames(void);
 /* Names the edges to a generator's local variables. Its label, or 0. `bytes`: of its head. */
 uint32_t mt_hold_generator(uintptr_t object, uintptr_t bytes);
+/* Notes the frames of a greenlet that waits, for mt_hold_frames(). */
+void mt_hold_greenlet(uintptr_t object, uintptr_t bytes);
 /* The same of a frame that is an object. */
 uint32_t mt_hold_frame_object(uintptr_t object);
 

@@ -66,13 +66,12 @@ int mt_hold_is_skipped(uintptr_t t)
 	return 0;
 }
 
-static int is_weak(uintptr_t t)
+/* Is it a type, or derived from one, whose name begins so? */
+static int is_kind_of(uintptr_t t, const char *begin)
 {
-	for (int depth = 0; t && depth < 16; depth++, t = mt_word(t + mt_hold_field(TP_BASE))) {
-		const char *name = (const char *)mt_word(t + mt_hold_field(TP_NAME));
-		if (!strncmp(name, "weak", 4)) /* weakref (weakref.ref, ReferenceType), weakproxy, weakcallableproxy */
+	for (int depth = 0; t && depth < 16; depth++, t = mt_word(t + mt_hold_field(TP_BASE)))
+		if (!strncmp((const char *)mt_word(t + mt_hold_field(TP_NAME)), begin, strlen(begin)))
 			return 1;
-	}
 	return 0;
 }
 
@@ -131,8 +130,11 @@ static struct mt_hold_type *add_type(uintptr_t t)
 	new->is_generator = (uint8_t)is_one_of(name, generators);
 	new->items = items_kind(new, name);
 	new->traverse = (int (*)(void *, mt_visit *, void *))mt_word(t + mt_hold_field(TP_TRAVERSE));
-	new->no_words = is_weak(t) || t == p->tuple || new->flags &IS_TYPE || t == p->function || t == p->module ||
-			t == p->frame || t == p->cell || (new->flags &(IS_LONG | IS_BYTES | IS_TEXT)) != 0;
+	new->is_greenlet = (uint8_t)is_kind_of(t, "greenlet.greenlet");
+	/* weakref (weakref.ref, ReferenceType), weakproxy, weakcallableproxy */
+	new->no_words = is_kind_of(t, "weak") || t == p->tuple || new->flags &IS_TYPE || t == p->function ||
+			t == p->module || t == p->frame || t == p->cell ||
+			(new->flags &(IS_LONG | IS_BYTES | IS_TEXT)) != 0;
 	new->scan = t != p->dict &&t != p->list &&t != mt_pyruntime->code_type &&strncmp(name, "set", 4) &&
 		    strncmp(name, "frozenset", 10);
 	mt_hold_number(MT_HOLD_TYPE);

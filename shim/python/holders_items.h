@@ -40,7 +40,7 @@ struct mt_hold_type {
 	uint64_t flags;
 	int64_t basic, item;
 	int (*traverse)(void *, mt_visit *, void *);
-	uint8_t skipped, no_words, scan, has_members, is_generator;
+	uint8_t skipped, no_words, scan, has_members, is_generator, is_greenlet;
 	uint8_t items; /* enum: what says how many it has */
 };
 extern struct mt_hold_type *mt_hold_types; /* it moves as it grows */

@@ -54,7 +54,7 @@ static void add(const char *line)
 	anonymous = name[0] == 0 || !strncmp(name, "[heap]", 6) || !strncmp(name, "[anon", 5);
 	special = name[0] == '[' && !anonymous; /* stacks, vdso */
 	if (special || rights[2] == 'x')
-		r.place = rights[0] == 'r' && !special ? MT_PLACE_FILE : MT_PLACE_NONE;
+		r.place = rights[0] == 'r' && !special ? MT_PLACE_CODE : MT_PLACE_NONE;
 	else if (anonymous && rights[3] == 'p' && rights[0] == 'r' && rights[1] == 'w')
 		r.place = MT_PLACE_HEAP;
 	else if (anonymous || rights[3] == 's' || !strncmp(name, "/dev/", 5))
@@ -111,5 +111,6 @@ int mt_hold_readable(uintptr_t at, size_t bytes)
 {
 	const struct range *r = at < 65536 ? NULL : range_of(at);
 
-	return r && (r->place == MT_PLACE_HEAP || r->place == MT_PLACE_FILE) && r->end - at >= bytes;
+	return r && (r->place == MT_PLACE_HEAP || r->place == MT_PLACE_FILE || r->place == MT_PLACE_CODE) &&
+	       r->end - at >= bytes;
 }

@@ -434,6 +434,8 @@ static void visit(uintptr_t object)
 			name_attributes(object, t);
 		}
 	}
+	if (t->is_greenlet)
+		mt_hold_greenlet(object, (uintptr_t)t->basic);
 	label = t->skipped ? 0 : label_of(object, t);
 	if (!t->skipped)
 		add_words(object, t);
@@ -463,7 +465,14 @@ static void visit_maybes(void)
 	}
 }
 
-/* Memory of C++: what begins with a pointer into a library is an object of a class. Of what doesn't, an array or a node
+/* Is it the table of a class, the first entry of which is a function? */
+static int is_class(uintptr_t table)
+{
+	return mt_hold_place(table) == MT_PLACE_FILE && mt_hold_readable(table, 8) && !(table & 7) &&
+	       mt_hold_place(mt_word(table)) == MT_PLACE_CODE;
+}
+
+/* Memory of C++: what begins with a pointer to such a table is an object of a class. Of what doesn't, an array or a node
  * of a container, some few are followed in a row: lists that allocators keep of their blocks lead from each to all. */
 static void visit_block(uintptr_t pending)
 {
@@ -475,7 +484,7 @@ static void visit_block(uintptr_t pending)
 	current = at;
 	current_type = 0;
 	blocks_scanned++;
-	if (mt_hold_place(first) != MT_PLACE_FILE)
+	if (!is_class(first))
 		first = 0;
 	plain = first ? 0 : (unsigned)(pending & 15) + 1;
 	for (uint64_t i = 0; i + 8 <= bytes; i += 8)

@@ -4,7 +4,9 @@
 golden.py --refresh [NAME...] records them anew, for a new format version; the change is a commit of its own.
 """
 # timeout: 240
+import collections
 import difflib
+import hashlib
 import os
 import shutil
 import signal
@@ -50,6 +52,22 @@ def case_samples(how):
         same_text(mt.execute([*command, "--samples", trace]), file.read())
 
 
+def snapshot_text(trace):
+    """What memtrace holders says of it, and what the decoder finds: each item of the snapshot counts."""
+    screen = mt.execute([mt.MEMTRACE, "holders", "--no-debug-files", trace])
+    decoded = mt.execute([sys.executable, DECODE, "--holders", trace])
+    mt.equal((screen.status, decoded.status, decoded.err), (0, 0, ""), "statuses")
+    lines = decoded.out.splitlines()
+    counts = ["%s %d" % c for c in sorted(collections.Counter(line.split()[0] for line in lines).items())]
+    return "\n".join(screen.out.splitlines()[1:] + lines[:1] + counts + ["sha256 " + hashlib.sha256(decoded.out.encode()).hexdigest(), ""])
+
+
+def case_holders():
+    with open(os.path.join(golden_traces.FOLDER, "holders.snapshot"), encoding="utf-8") as file:
+        want, got = file.read(), snapshot_text(golden_traces.unpack("holders", mt.scratch("golden")))
+    mt.check(got == want, "\n".join(difflib.unified_diff(want.splitlines(), got.splitlines(), "golden", "got", n=0, lineterm="")))
+
+
 @mt.variants(*((n,) for n in golden_traces.NAMES))
 def case_small(name):
     mt.between(1, os.path.getsize(golden_traces.archive(name)) + os.path.getsize(golden_traces.text(name)), LIMIT, "bytes of " + name)
@@ -83,6 +101,19 @@ def case_python_program_agrees():
 # ---- recording them ---------------------------------------------------------------------------------------------
 
 
+KEPT = """
+class Cycle: pass
+kept = [bytearray(100000) for i in range(9)]
+def make(n):
+    inside = bytearray(n)
+    return lambda: inside
+closure, lost = make(70000), Cycle()
+lost.itself, lost.payload = lost, bytearray(50000)
+import gc; gc.disable()
+del lost
+"""
+
+
 def patch(path, offset, size, text):
     with open(path, "r+b") as file:
         file.seek(offset)
@@ -109,13 +140,17 @@ def record(how):
         shutil.copy(os.path.join(mt.BUILD, "standin", file), home)
     env = {"LD_LIBRARY_PATH": home, "MEMTRACE_STANDIN_DIR": home, "MEMTRACE_STANDIN_DEVICES": "1G",
            "PATH": "/usr/bin:/bin", "LD_PRELOAD": home + "/libmemtrace.so", "MEMTRACE_OUTPUT": home + "/trace"}
-    subprocess.run([home + "/record", how], env=env, cwd=home, check=False)
+    command = [home + "/record", how]
+    if how == "holders":  # few events beside the snapshot, which is large
+        env.update(MEMTRACE_HOLDERS="1", MEMTRACE_RECORD="young", MEMTRACE_STACKS="sample", MEMTRACE_SAMPLE="100K")
+        command = ["/usr/bin/python3", "-I", "-S", "-c", KEPT]
+    subprocess.run(command, env=env, cwd=home, check=False)
     mt.Trace(home + "/trace").settle()
     return home + "/trace"
 
 
 def refresh():
-    for how in sys.argv[2:] or ("killed", "final", "tree", "devices", "gpu"):
+    for how in sys.argv[2:] or ("killed", "final", "tree", "devices", "gpu", "holders"):
         trace = record(how)
         scrub(trace)
         golden_traces.pack(how, trace)
@@ -123,6 +158,9 @@ def refresh():
         mt.equal(done.status, 0, "status of %s" % done)
         with open(golden_traces.text(how), "w", encoding="utf-8") as file:
             file.write(done.out)
+        if how == "holders":
+            with open(os.path.join(golden_traces.FOLDER, "holders.snapshot"), "w", encoding="utf-8") as file:
+                file.write(snapshot_text(trace))
         print("%-8s %7d bytes, %d lines" % (how, os.path.getsize(golden_traces.archive(how)), done.out.count("\n")))
     mt.Scratch.remove()
 

@@ -101,9 +101,12 @@ def score(trace, seed):
     def root_of(path):
         if re.search(r"_args\b", path or ""):
             return "thread0"
-        words = re.match(r"(?:__main__\.)?(g\d|local\d|thread0)\b", path or "")
-        return words.group(1) if words and words.group(1) in roots else None
-    got, got_shared, got_lost = dict.fromkeys(roots, 0), 0, 0
+        # a variable that a traceback keeps is said first, and behind it who keeps that
+        words = re.search(r"^(?:.*, kept by )?(?:__main__\.)?(g\d|local\d|thread0)\b", path or "")
+        if words and words.group(1) in roots:
+            return words.group(1)
+        return "C++" if "(held by C)" in (path or "") else None
+    got, got_shared, got_lost = dict.fromkeys([*roots, "C++"], 0), 0, 0
     for h in heap["holders"]:
         root, other = root_of(h["path"]), root_of(h["also"])
         if h["held_by"] == "cycle":
@@ -112,19 +115,23 @@ def score(trace, seed):
             got_shared += h["bytes"]
         elif root:
             got[root] += h["bytes"]
-    right = sum(min(got[n], alone[n]) for n in roots) + min(got_shared, shared) + min(got_lost, lost)
+    right = sum(min(got[n], alone[n]) for n in got) + min(got_shared, shared) + min(got_lost, lost)
     return right, sum(alone.values()) + shared + lost
 
 
 def try_seeds(seeds, python):
+    """Their part of the bytes that have the right holder."""
+    all_right, all_bytes = 0, 0
     for seed in seeds:
-        trace = record(python, RANDOM, os.path.join(mt.TOP, "tests/lib"), str(seed), mt.SHIM).trace.settle()
+        trace = record(python, RANDOM, os.path.join(mt.TOP, "tests/lib"), str(seed), mt.SHIM, mt.program("libholds.so")).trace.settle()
         right, whole = score(trace, seed)
         mt.check(right >= 0.95 * whole, "seed %d: %.1f %% of %d bytes have the right holder" % (seed, 100 * right / max(whole, 1), whole))
+        all_right, all_bytes = all_right + right, all_bytes + whole
+    return all_right / all_bytes
 
 
 def case_random():
-    try_seeds(range(1, 11), mt.python())
+    try_seeds((1, 4, 12, 23, 36), mt.python())  # whose cycles, deques and ways once had wrong answers
 
 
 SAME = os.path.join(mt.TOP, "tests/programs/holders_same.py")

@@ -47,6 +47,9 @@ leaks --force TRACE
 leaks --json --force --all-frames -n all TRACE
 leaks --force --by function --no-debug-files TRACE
 leaks --json TRACE
+holders TRACE
+holders --json --force -n all TRACE
+peak --force --by holder TRACE
 frag TRACE
 frag --force -n all TRACE
 frag --json --force TRACE
@@ -119,7 +122,7 @@ def name_of(command):
     return command[0] + (" --host" if "--host" in command else "") + (" --json" if "--json" in command else "")
 
 
-NAMING = {"--at", "--from", "--by", "snapshot", "--without", "--scale"}  # may name what the trace does not have: status 2
+NAMING = {"--at", "--from", "--by", "snapshot", "--without", "--scale", "holders"}  # may name what the trace does not have, or want a snapshot: status 2
 
 
 def environment(words):

@@ -3,11 +3,11 @@ import collections
 import random
 
 UNIT = 16 << 10
-KINDS = ("list", "dict", "instance", "slots", "tuple", "deque", "closure", "generator", "partial", "cycle")
+KINDS = ("list", "dict", "instance", "slots", "tuple", "deque", "closure", "generator", "coroutine", "traceback", "partial", "c++", "cycle")
 
 
 def make(seed):
-    """(nodes: [(kind, bytes, [targets])], roots: {name: [nodes]}). Of a tuple, partial, closure or generator targets come before it."""
+    """(nodes: [(kind, bytes, [targets])], roots: {name: [nodes]}). Targets come before it."""
     r = random.Random(seed)
     count = r.randrange(20, 120)
     nodes = []
@@ -23,12 +23,15 @@ def make(seed):
 def back_edges(seed, nodes):
     """References from older to newer ones, which make cycles; only of what can be changed."""
     r = random.Random(seed * 7 + 1)
-    able = [i for i, n in enumerate(nodes) if n[0] in ("list", "dict", "instance", "slots", "deque", "cycle")]
+    able = [i for i, n in enumerate(nodes) if n[0] in ("list", "dict", "instance", "slots", "deque", "c++", "cycle")]
     return [(r.choice(able), r.randrange(len(nodes))) for _ in range(len(nodes) // 6)] if able else []
 
 
 def expected(seed):
-    """{name: bytes that it alone holds}, bytes that several hold, bytes that only wait for the collector."""
+    """{name: bytes that it alone holds}, bytes that several hold, bytes that only wait for the collector.
+
+    A reference of C++ is none to the collector: what a cycle through one leads to stays for ever, and is "C++"'s.
+    """
     nodes, roots = make(seed)
     targets = [list(n[2]) for n in nodes]
     for a, b in back_edges(seed, nodes):
@@ -37,8 +40,9 @@ def expected(seed):
         if node[0] == "cycle":
             targets[i].append(i)
     reached = collections.defaultdict(set)
-    for name, starts in roots.items():
-        todo = list(starts)
+    through = [i for i, node in enumerate(nodes) if node[0] == "c++" and in_cycle(i, targets)]
+    for name, starts in (*roots.items(), ("C++", through)):
+        todo = [i for i in starts if name != "C++" or not reached[i]]
         while todo:
             i = todo.pop()
             if name not in reached[i]:

@@ -1,4 +1,4 @@
-"""Builds the graph of tests/lib/holders_graph.py for a seed and asks for a snapshot: holders_random.py LIB SEED SHIM."""
+"""Builds the graph of tests/lib/holders_graph.py for a seed and asks for a snapshot: holders_random.py LIB SEED SHIM LIBHOLDS."""
 import collections
 import ctypes
 import functools
@@ -12,6 +12,9 @@ import holders_graph  # noqa: E402
 gc.disable()
 SEED = int(sys.argv[2])
 snapshot = ctypes.CDLL(sys.argv[3]).memtrace_holders
+cxx = ctypes.PyDLL(sys.argv[4])
+cxx.hold_new.restype = ctypes.py_object
+cxx.hold_add.argtypes, cxx.hold_add.restype = [ctypes.py_object] * 2, None
 
 
 class Instance:
@@ -31,6 +34,28 @@ def suspend(payload, targets):
     yield payload, targets
 
 
+class Wait:
+    def __await__(self):
+        yield
+
+
+async def wait(payload, targets):
+    await Wait()
+    return payload, targets
+
+
+def fail(payload, targets):
+    raise RuntimeError
+
+
+def failed(payload, targets):
+    """An exception whose traceback keeps a frame; the innermost one, so that the caller's variables are not kept."""
+    try:
+        fail(payload, targets)
+    except RuntimeError as e:
+        return e.with_traceback(e.__traceback__.tb_next)
+
+
 def build(kind, payload, targets):
     if kind in ("instance", "cycle"):
         o = Instance()
@@ -44,9 +69,16 @@ def build(kind, payload, targets):
         return o
     if kind == "closure":
         return enclose(payload, targets)
-    if kind == "generator":
-        o = suspend(payload, targets)
-        next(o)
+    if kind in ("generator", "coroutine"):
+        o = suspend(payload, targets) if kind == "generator" else wait(payload, targets)
+        o.send(None)
+        return o
+    if kind == "traceback":
+        return failed(payload, targets)
+    if kind == "c++":
+        o = cxx.hold_new()
+        for t in [payload, *targets]:
+            cxx.hold_add(o, t)
         return o
     if kind == "partial":
         return functools.partial(print, payload, *targets)
@@ -62,6 +94,8 @@ def refer(o, i, target):
         setattr(o, "back%d" % i, target)
     elif isinstance(o, Slots):
         o.more.append(target)
+    elif type(o).__name__ == "PyCapsule":
+        cxx.hold_add(o, target)
     else:
         o.append(target)
 
@@ -76,7 +110,9 @@ def build_all():
     for a, (kind, _, _) in enumerate(plan):
         if kind == "cycle":
             objects[a].itself = objects[a]
-    return {name: [objects[i] for i in starts] for name, starts in roots.items()}
+    held = {name: [objects[i] for i in starts] for name, starts in roots.items()}
+    objects.clear()  # a traceback's frame keeps its callers' variables, too
+    return held
 
 
 def in_thread(thread0, ready, finish):

@@ -125,6 +125,8 @@ struct making {
 	struct addresses addresses;
 	struct live live;
 	uint32_t *number;
+	bool *done;        /* by item: memory of C or C++ whose words have been resolved */
+	uint32_t *told_by; /* by item: an object that refers to it */
 };
 
 static void explain(struct hold_graph *g, uint32_t node)
@@ -158,7 +160,14 @@ static const struct hold_block *pointed_to(const struct making *k, const struct 
 	return b && plain && b->device != MODEL_NO_DEVICE ? NULL : b;
 }
 
-static uint32_t resolve_word(struct making *k, const struct hold_item *by, uint64_t at)
+/* `owner`: the object whose memory `by` is. What that refers to, as tp_traverse tells, is no other reference here; and
+ * a container tells all that it has: in a deque's blocks are its items, and what lay there before. */
+static bool is_told(const struct making *k, uint32_t owner, uint32_t node)
+{
+	return owner != HOLD_NONE && (k->told_by[node] == owner || hold_item(k->g, owner)->items != UINT64_MAX);
+}
+
+static uint32_t resolve_word(struct making *k, const struct hold_item *by, uint32_t owner, uint64_t at)
 {
 	struct hold_graph *g = k->g;
 	uint32_t node = node_at(&k->addresses, at);
@@ -166,7 +175,7 @@ static uint32_t resolve_word(struct making *k, const struct hold_item *by, uint6
 	if (!item)
 		return block_node(g, &k->live, k->number, pointed_to(k, by, at));
 	if (item->kind == HOLD_OBJECT) {
-		if (!g->unexplained[node] || g->unexplained[node] == UINT64_MAX)
+		if (!g->unexplained[node] || g->unexplained[node] == UINT64_MAX || is_told(k, owner, node))
 			return HOLD_NONE;
 		explain(g, node);
 	}
@@ -182,17 +191,74 @@ static uint32_t words_of(const struct making *k, const struct hold_item *item)
 	return item->words < room ? item->words : (uint32_t)room;
 }
 
-static void resolve_words(struct making *k, enum hold_kind of)
+static void resolve_words(struct making *k, const struct hold_item *item, uint32_t owner)
+{
+	const size_t first = item->first + item->edges;
+	const uint32_t words = words_of(k, item);
+	for (size_t e = first; e < first + words; e++)
+		k->g->target[e] = resolve_word(k, item, owner, k->g->snapshot->edges[e].to);
+}
+
+static void resolve_words_of(struct making *k, enum hold_kind of)
+{
+	for (uint32_t i = 0; i < k->g->items; i++)
+		if (hold_item(k->g, i)->kind == of)
+			resolve_words(k, hold_item(k->g, i), HOLD_NONE);
+}
+
+/* Of what a word points to: is it memory of C or C++ that is still to be resolved, and `of_class` as is asked? */
+static bool is_due(const struct making *k, uint32_t node, bool of_class)
+{
+	const struct hold_item *item = node == HOLD_NONE ? NULL : hold_item(k->g, node);
+	return item && item->kind == HOLD_BLOCK && !k->done[node] && (item->bytes || !of_class);
+}
+
+/* The words of a block, and of those that it leads to; `of_class`: not from a plain one to another. */
+static void resolve_from(struct making *k, uint32_t block, uint32_t owner, bool of_class)
+{
+	uint32_t depth = 0, *stack = k->g->order;
+	k->done[block] = true;
+	for (stack[depth++] = block; depth;) {
+		const struct hold_item *item = hold_item(k->g, stack[--depth]);
+		resolve_words(k, item, owner);
+		for (size_t e = item->first + item->edges; e < item->first + item->edges + item->words; e++)
+			if (is_due(k, k->g->target[e], of_class && !item->bytes)) {
+				k->done[k->g->target[e]] = true;
+				stack[depth++] = k->g->target[e];
+			}
+	}
+}
+
+/* What objects have of C and C++. */
+static void resolve_blocks(struct making *k, bool of_class)
 {
 	struct hold_graph *g = k->g;
-	const struct hold_snapshot *s = g->snapshot;
 	for (uint32_t i = 0; i < g->items; i++) {
-		const struct hold_item *item = &s->items[i];
-		const size_t first = item->first + item->edges;
-		const uint32_t words = item->kind == of ? words_of(k, item) : 0;
-		for (size_t e = first; e < first + words; e++)
-			g->target[e] = resolve_word(k, item, s->edges[e].to);
+		const struct hold_item *item = hold_item(g, i);
+		const size_t words = item->first + item->edges;
+		if (item->kind != HOLD_OBJECT)
+			continue;
+		for (size_t e = item->first; item->words && e < words; e++)
+			if (g->target[e] != HOLD_NONE)
+				k->told_by[g->target[e]] = i;
+		for (size_t e = words; e < words + item->words; e++)
+			if (is_due(k, g->target[e], of_class))
+				resolve_from(k, g->target[e], i, of_class);
 	}
+}
+
+/* Objects of a class of C++ and what they lead to, such as a vector's array, come before the values of running
+ * functions and other memory, where more is left of what was there before. */
+static void resolve_all_words(struct making *k)
+{
+	resolve_words_of(k, HOLD_OBJECT);
+	resolve_blocks(k, true);
+	resolve_words_of(k, HOLD_FRAME);
+	resolve_blocks(k, false);
+	for (uint32_t i = 0; i < k->g->items; i++)
+		if (is_due(k, i, false))
+			resolve_from(k, i, HOLD_NONE, false);
+	memset(k->g->order, 0xff, k->g->items * sizeof(*k->g->order));
 }
 
 /* Before 3.11 a frame is an object that the collector may know; what it refers to is said once. */
@@ -254,7 +320,7 @@ static void spread(struct hold_graph *g, uint32_t *stack, uint32_t node)
 	}
 }
 
-/* What waits for the collector holds nothing that lives: it is gone with the next collection. */
+/* What waits for the collector holds nothing that lives: it is gone with a collection. */
 static void let_go(struct hold_graph *g, uint32_t node)
 {
 	struct hold_item *item = &g->snapshot->items[node];
@@ -266,61 +332,111 @@ static void let_go(struct hold_graph *g, uint32_t node)
 		item->bits &= (uint8_t)~MT_HOLD_OF_TYPE;
 }
 
-/* The nodes of what nothing reaches, in the order in which a search is done with them; the marks are as before. */
-static uint32_t finish(struct hold_graph *g, uint32_t *stack, uint32_t *at, uint32_t *done)
+/* Of what nothing reaches: the nodes in the order in which a search is done with them, and of each its circle (those
+ * that lead to each other). Tarjan's algorithm. The marks are as before. */
+struct circles {
+	uint32_t *stack, *at;   /* of the search; by node: its next reference */
+	uint32_t *first, *open; /* by node: the earliest that it leads to and that has no circle yet; these */
+	uint32_t *done;         /* nodes, as many as `count` */
+	uint32_t count, opened, time;
+};
+
+static void enter(struct hold_graph *g, struct circles *c, uint32_t *depth, uint32_t node)
 {
-	uint32_t count = 0, to, edge;
+	g->place[node] = c->first[node] = c->time++;
+	c->at[node] = 0;
+	c->stack[(*depth)++] = c->open[c->opened++] = node;
+}
+
+/* The circle's number is above all times. */
+static void close_circle(const struct hold_graph *g, struct circles *c, uint32_t node)
+{
+	uint32_t one;
+	do {
+		one = c->open[--c->opened];
+		c->first[one] = HOLD_NONE - 1 - g->place[node];
+	} while (one != node);
+}
+
+static void leave(const struct hold_graph *g, struct circles *c, uint32_t *depth)
+{
+	const uint32_t node = c->stack[--*depth];
+	c->done[c->count++] = node;
+	if (c->first[node] == g->place[node])
+		close_circle(g, c, node);
+	if (*depth && c->first[node] < c->first[c->stack[*depth - 1]])
+		c->first[c->stack[*depth - 1]] = c->first[node];
+}
+
+static void find_circles(struct hold_graph *g, struct circles *c)
+{
+	uint32_t to, edge;
 	for (uint32_t i = 0; i < g->items; i++) {
 		uint32_t depth = 0;
-		if (g->place[i] != HOLD_NONE || hold_item(g, i)->kind != HOLD_OBJECT)
-			continue;
-		g->place[i] = 1;
-		at[i] = 0;
-		for (stack[depth++] = i; depth;) {
-			uint32_t node = stack[depth - 1];
-			if (!hold_next(g, node, at[node]++, &to, &edge)) {
-				done[count++] = node;
-				depth--;
-			} else if (to != HOLD_NONE && g->place[to] == HOLD_NONE) {
-				g->place[to] = 1;
-				at[to] = 0;
-				stack[depth++] = to;
-			}
+		if (g->place[i] == HOLD_NONE && hold_item(g, i)->kind == HOLD_OBJECT)
+			enter(g, c, &depth, i);
+		while (depth) {
+			const uint32_t node = c->stack[depth - 1];
+			if (!hold_next(g, node, c->at[node]++, &to, &edge))
+				leave(g, c, &depth);
+			else if (to != HOLD_NONE && g->place[to] == HOLD_NONE)
+				enter(g, c, &depth, to);
+			else if (to != HOLD_NONE && g->place[to] && c->first[to] <= g->place[to] &&
+				 g->place[to] < c->first[node])
+				c->first[node] = g->place[to];
 		}
 	}
-	for (uint32_t i = 0; i < count; i++)
-		g->place[done[i]] = HOLD_NONE;
-	return count;
+	for (uint32_t i = 0; i < c->count; i++)
+		g->place[c->done[i]] = HOLD_NONE;
+}
+/* A reference of C++ is none to the collector. So what such a one leads back to in a circle stays for ever. */
+static void keep_by_words(struct hold_graph *g, const struct circles *c, uint32_t *stack)
+{
+	for (uint32_t i = 0; i < c->count; i++) {
+		const uint32_t node = c->done[i];
+		const struct hold_item *item = hold_item(g, node), *to;
+		const size_t first = item ? item->first + item->edges : 0;
+		for (size_t e = first; item && e < first + item->words; e++) {
+			to = g->target[e] == HOLD_NONE ? NULL : hold_item(g, g->target[e]);
+			if (!to || to->kind != HOLD_OBJECT || g->place[g->target[e]] != HOLD_NONE ||
+			    c->first[g->target[e]] != c->first[node])
+				continue;
+			g->roots[g->root_count++] = g->target[e];
+			spread(g, stack, g->target[e]);
+		}
+	}
 }
 
 /* Of what waits for the collector those from which all else of it can be reached: who is done last comes first. */
-static void find_garbage(struct hold_graph *g, uint32_t *stack)
+static void find_garbage(struct hold_graph *g, const struct circles *c, uint32_t *stack)
 {
-	uint32_t *done = g->dominator, count = finish(g, stack, g->order, done);
-	while (count) {
-		uint32_t node = done[--count];
+	for (uint32_t i = 0; i < g->items; i++)
+		if (g->place[i] == HOLD_NONE)
+			let_go(g, i);
+	for (uint32_t i = c->count; i-- > 0;) {
+		uint32_t node = c->done[i];
 		if (g->place[node] == HOLD_NONE) {
 			g->garbage[g->garbage_count++] = node;
 			spread(g, stack, node);
 		}
 	}
-	memset(g->dominator, 0xff, (g->count + 2ul) * sizeof(*g->dominator));
-	memset(g->order, 0xff, (g->count + 2ul) * sizeof(*g->order));
 }
 
 static void find_roots(struct hold_graph *g, uint32_t *stack)
 {
+	uint32_t *lent[] = { g->order, g->parent, g->parent_edge, g->dominator, g->place };
+	struct circles c = { stack, lent[0], lent[1], lent[2], lent[3], .time = 1 };
 	for (uint32_t i = 0; i < g->items; i++)
 		if (is_root(g, i))
 			g->roots[g->root_count++] = i;
 	for (uint32_t i = 0; i < g->root_count; i++)
 		if (g->place[g->roots[i]] == HOLD_NONE)
 			spread(g, stack, g->roots[i]);
-	for (uint32_t i = 0; i < g->items; i++)
-		if (g->place[i] == HOLD_NONE)
-			let_go(g, i);
-	find_garbage(g, stack);
-	memset(g->place, 0xff, (g->count + 2ul) * sizeof(*g->place));
+	find_circles(g, &c);
+	keep_by_words(g, &c, stack);
+	find_garbage(g, &c, stack);
+	for (size_t i = 0; i < sizeof(lent) / sizeof(*lent); i++)
+		memset(lent[i], 0xff, (g->count + 2ul) * sizeof(*lent[i]));
 }
 
 /* ---- shortest ways ---- */
@@ -436,9 +552,7 @@ static void connect(struct making *k)
 		g->type_node[t] = node_at(&k->addresses, s->types[t].at);
 	drop_frame_objects(k);
 	resolve_edges(k);
-	resolve_words(k, HOLD_OBJECT);
-	resolve_words(k, HOLD_FRAME);
-	resolve_words(k, HOLD_BLOCK);
+	resolve_all_words(k);
 	find_own(k);
 	g->count = g->items + g->block_count;
 	find_modules(g);
@@ -455,6 +569,35 @@ static void keep_loose(struct making *k)
 	l->list = NULL;
 }
 
+/* Behind the references: what lives, dominators, ways. */
+static int solve(struct hold_graph *g)
+{
+	uint32_t *scratch = numbers(g->count + 2ul);
+	if (!scratch)
+		return error_memory();
+	find_roots(g, scratch);
+	int e = hold_dominators(g);
+	if (!e)
+		find_ways(g, scratch);
+	free(scratch);
+	return e;
+}
+
+int hold_graph_of(struct hold_graph **out, const struct hold_snapshot *s, const uint32_t *target)
+{
+	struct hold_graph *g = *out = calloc(1, sizeof(*g));
+	if (!g)
+		return error_memory();
+	g->snapshot = s;
+	g->items = g->count = (uint32_t)s->count;
+	int e = make_room(g, 0);
+	if (e)
+		return e;
+	if (s->edge_count)
+		memcpy(g->target, target, s->edge_count * sizeof(*target));
+	return solve(g);
+}
+
 static int make(struct making *k, const struct model *m, unsigned process)
 {
 	struct hold_graph *g = k->g;
@@ -464,21 +607,15 @@ static int make(struct making *k, const struct model *m, unsigned process)
 	e = e ? e : make_room(g, k->live.count);
 	e = e ? e : index_items(&k->addresses, g->snapshot);
 	k->number = e ? NULL : vec_calloc(k->live.count + 1, sizeof(*k->number));
-	if (!e && !k->number)
+	k->done = e ? NULL : vec_calloc(g->items + 1ul, sizeof(*k->done));
+	k->told_by = e ? NULL : numbers(g->items);
+	if (!e && (!k->number || !k->done || !k->told_by))
 		e = error_memory();
 	if (e)
 		return e;
 	connect(k);
 	keep_loose(k);
-	uint32_t *scratch = numbers(g->count + 2ul);
-	if (!scratch)
-		return error_memory();
-	find_roots(g, scratch);
-	e = hold_dominators(g);
-	if (!e)
-		find_ways(g, scratch);
-	free(scratch);
-	return e;
+	return solve(g);
 }
 
 int hold_graph_make(struct hold_graph **out, const struct hold_snapshot *s, const struct model *m, unsigned process)
@@ -493,6 +630,8 @@ int hold_graph_make(struct hold_graph **out, const struct hold_snapshot *s, cons
 	free(k.addresses.slots);
 	free(k.live.list);
 	free(k.number);
+	free(k.done);
+	free(k.told_by);
 	return e;
 }
 

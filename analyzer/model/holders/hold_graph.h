@@ -61,6 +61,8 @@ struct hold_graph {
 /* `m` was run until the snapshot's moment, with the process's blocks. 0 or -MT_EMEMORY; hold_graph_free() in any case.
  */
 int hold_graph_make(struct hold_graph **out, const struct hold_snapshot *s, const struct model *m, unsigned process);
+/* The same of items whose references are known: `target` is by edge. No item stands for a live block. */
+int hold_graph_of(struct hold_graph **out, const struct hold_snapshot *s, const uint32_t *target);
 void hold_graph_free(struct hold_graph *g);
 
 /* hold_next.c. The k-th node that `node` refers to, and the edge of the snapshot (UINT32_MAX = none); HOLD_NONE:

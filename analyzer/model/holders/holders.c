@@ -514,11 +514,15 @@ static bool is_scope(const struct hold_graph *g, uint32_t node)
 	return node >= g->count || (i && (g->module[node] != HOLD_NONE || i->kind == HOLD_FRAME));
 }
 
+/* Where another way begins: where the shortest one does, at another name of the object that that one begins with, or
+ * elsewhere. */
+enum { FROM_THERE, OTHER_NAME, FROM_ELSEWHERE };
+
 /* How another way comes to `node`: through `through` by the edge, which is not on the shortest way. */
 struct other_way {
 	uint32_t through, edge, to;
 	unsigned more;
-	bool elsewhere; /* it begins elsewhere */
+	int from;
 };
 
 /* Would it be gone with `by`, too? */
@@ -529,33 +533,38 @@ static bool is_part_of(const struct hold_graph *g, uint32_t node, uint32_t by)
 	return node == by;
 }
 
-/* A reference from what `node` itself holds is no way to it: from a class's methods to the class. */
-static void look_at_references(const struct hold_graph *g, uint32_t node, uint32_t own, struct other_way *w)
+/* A reference from what `node` itself holds is no way to it: from a class's methods to the class. `own`: where the
+ * shortest way begins. */
+static void look_at_references(const struct hold_graph *g, uint32_t node, uint32_t own, int elsewhere,
+			       struct other_way *w)
 {
 	uint32_t to;
-	for (uint32_t k = g->from_first[node]; k < g->from_first[node + 1] && !w->elsewhere; k++) {
+	for (uint32_t k = g->from_first[node]; k < g->from_first[node + 1] && w->from < elsewhere; k++) {
 		uint32_t p = g->from[k];
 		if (p >= g->count || (k > g->from_first[node] && g->from[k - 1] == p) ||
-		    hold_item(g, p)->kind == HOLD_BLOCK || is_part_of(g, p, node))
+		    (hold_item(g, p)->kind == HOLD_BLOCK && !*hold_type(g, node)) || is_part_of(g, p, node))
 			continue;
 		for (uint32_t i = 0, x; hold_next(g, p, i, &to, &x); i++) {
 			if (to != node || x == UINT32_MAX || x == g->parent_edge[node] || p == node)
 				continue;
-			bool elsewhere = start_of(g, p, x) != own;
+			const int from = start_of(g, p, x) == own ? FROM_THERE : elsewhere;
 			w->more += w->through != HOLD_NONE;
-			if (w->through == HOLD_NONE || (elsewhere && !w->elsewhere))
-				*w = (struct other_way){ p, x, node, w->more, elsewhere };
+			if (w->through == HOLD_NONE || from > w->from)
+				*w = (struct other_way){ p, x, node, w->more, from };
 		}
 	}
 }
 
-/* A reference from elsewhere, to it or to what leads to it; else any other one to it. Looks at some few around it. */
+/* A reference from elsewhere, to it or to what leads to it; else another name of what the shortest way begins with;
+ * else any other one to it. Looks at some few around it. */
 static bool find_other_way(const struct hold_graph *g, uint32_t node, struct other_way *w)
 {
 	uint32_t queue[AROUND] = { node }, count = 1, own = start_of(g, node, g->parent_edge[node]);
+	const uint32_t begin = own == UINT32_MAX ? HOLD_NONE : g->target[own];
+	int from[AROUND] = { FROM_ELSEWHERE }; /* what a reference to it is */
 	*w = (struct other_way){ .through = HOLD_NONE };
-	look_at_references(g, node, own, w);
-	for (uint32_t i = 0; i < count && !w->elsewhere; i++)
+	look_at_references(g, node, own, FROM_ELSEWHERE, w);
+	for (uint32_t i = 0; i < count && w->from < FROM_ELSEWHERE; i++)
 		for (uint32_t k = g->from_first[queue[i]]; k < g->from_first[queue[i] + 1] && count < AROUND; k++) {
 			struct other_way found = { .through = HOLD_NONE };
 			uint32_t p = g->from[k], seen = 0;
@@ -563,9 +572,10 @@ static bool find_other_way(const struct hold_graph *g, uint32_t node, struct oth
 				seen++;
 			if (is_scope(g, p) || seen < count || is_part_of(g, p, node))
 				continue;
-			queue[count++] = p;
-			look_at_references(g, p, own, &found);
-			if (found.elsewhere && !w->elsewhere)
+			queue[count] = p;
+			from[count] = p == begin ? OTHER_NAME : from[i];
+			look_at_references(g, p, own, from[count++], &found);
+			if (found.from > w->from)
 				*w = found;
 		}
 	return w->through != HOLD_NONE;

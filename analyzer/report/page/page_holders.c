@@ -17,7 +17,7 @@ static int add_step(void *arg, const char *step, const char *type)
 static json_t *json_row(const struct held_pass *p, const struct holder *h)
 {
 	json_t *o = json_holder(h), *way = json_array();
-	char *site = holder_site_text(&p->sel, p->held.process, h), *text = holder_text(h, true);
+	char *site = holder_site_text(&p->sel, p->held.process, h->site), *text = holder_text(h, true);
 	if (h->what == HOLDER_C || (h->what == HOLDER_CYCLE && h->objects))
 		add_step(way, text ? text : "", "");
 	else

@@ -59,9 +59,9 @@ void holders_report_fini(struct holders_report *r)
 	held_close(&r->held);
 }
 
-char *holder_site_text(const struct selection *sel, const struct process *p, const struct holder *h)
+char *holder_site_text(const struct selection *sel, const struct process *p, uint32_t site)
 {
-	const struct model_site *s = h->site == UINT32_MAX ? NULL : model_site(sel->model, p->id, h->site);
+	const struct model_site *s = site == UINT32_MAX ? NULL : model_site(sel->model, p->id, site);
 	const struct frame *frames[2];
 	unsigned n = s ? selection_telling_frames(sel, stacks_of(sel->stacks, p, s->node, s->node2), frames, 2) : 0;
 	char *inner = n ? frame_place(frames[0]) : NULL, *outer = n > 1 ? frame_place(frames[1]) : NULL;

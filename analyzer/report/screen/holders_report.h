@@ -21,7 +21,8 @@ void holders_report_fini(struct holders_report *r);
 void holders_print(const struct holders_report *r);
 int holders_print_json(const struct holders_report *r);
 
-/* "train.py:58 step": where most of it was made; NULL = not known. `sel` has run for the snapshot. Allocated. */
-char *holder_site_text(const struct selection *sel, const struct process *p, const struct holder *h);
+/* "train.py:58 step < train.py:80 main": the site of this number of the process; NULL = not known. `sel` has run for the
+ * snapshot. Allocated. */
+char *holder_site_text(const struct selection *sel, const struct process *p, uint32_t site);
 
 #endif

@@ -48,7 +48,7 @@ static const char *part_name(const struct held_part *part)
 
 static void print_row(const struct holders_report *r, const struct held_part *part, const struct holder *h)
 {
-	char *site = holder_site_text(r->selection, r->held.process, h), *line = holder_text(h, true);
+	char *site = holder_site_text(r->selection, r->held.process, h->site), *line = holder_text(h, true);
 	char *fitted = line ? output_fit(line, output_width() - INDENT) : NULL;
 	print("%12s %6s %%  %7s  %s%s%s\n", BYTES(h->bytes), PERCENT(h->bytes, part->holders->bytes), COUNT(h->blocks),
 	      output_begin(STYLE_HEAD), fitted ? fitted : "", output_end(STYLE_HEAD));

@@ -37,6 +37,13 @@ static bool is_code(const GElf_Sym *sym, GElf_Word section)
 	       (type == STT_FUNC || type == STT_GNU_IFUNC || (type == STT_NOTYPE && sym->st_size == 0));
 }
 
+/* A variable; not a class's table or the name of a type. */
+static bool is_data(const GElf_Sym *sym, GElf_Word section, const char *name)
+{
+	return section != SHN_UNDEF && section != SHN_ABS && section != SHN_COMMON && sym->st_size &&
+	       GELF_ST_TYPE(sym->st_info) == STT_OBJECT && strncmp(name, "_ZT", 3) != 0;
+}
+
 static const char *symbol_info(const struct symbol_table *t, int number, GElf_Sym *sym, GElf_Addr *address,
 			       GElf_Word *section)
 {
@@ -49,7 +56,7 @@ static void add_symbol(struct symbol_table *t, int number)
 	GElf_Addr address;
 	GElf_Word section;
 	const char *name = symbol_info(t, number, &sym, &address, &section);
-	if (!name || !is_code(&sym, section))
+	if (!name || (!is_code(&sym, section) && !is_data(&sym, section, name)))
 		return;
 	if (GELF_ST_TYPE(sym.st_info) == STT_NOTYPE && (!*name || *name == '$')) /* $x, $d: aarch64's mapping symbols */
 		return;
