@@ -28,8 +28,7 @@ static int is_still(long fd, const char *path)
 	struct stat named, st;
 
 	return mt_sys_failed(MT_SYS4(SYS_newfstatat, AT_FDCWD, path, &named, 0)) ||
-	       mt_sys_failed(MT_SYS2(SYS_fstat, fd, &st)) ||
-	       (st.st_dev == named.st_dev && st.st_ino == named.st_ino);
+	       mt_sys_failed(MT_SYS2(SYS_fstat, fd, &st)) || (st.st_dev == named.st_dev && st.st_ino == named.st_ino);
 }
 
 /* -EBADF: the program has closed the first number meanwhile. */

@@ -616,6 +616,10 @@ static int close_trace(struct export *x)
 	return e;
 }
 
-const struct export_ops export_perfetto = {
-	.name = "perfetto", .binary = true, .by_process = true, .end = true, .ask = ask, .stack = add_stack, .close = close_trace
-};
+const struct export_ops export_perfetto = { .name = "perfetto",
+					    .binary = true,
+					    .by_process = true,
+					    .end = true,
+					    .ask = ask,
+					    .stack = add_stack,
+					    .close = close_trace };
