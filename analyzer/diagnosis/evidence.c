@@ -1,6 +1,7 @@
 /* Fills the evidence from what the modules know of the trace: the only place where they and the rules meet. */
 #include "analyzer/diagnosis/evidence.h"
 
+#include "analyzer/diagnosis/unfinished.h"
 #include "analyzer/diagnosis/evidence_growth.h"
 #include "analyzer/diagnosis/evidence_heap.h"
 #include "analyzer/diagnosis/evidence_replay.h"
@@ -179,7 +180,8 @@ static int set_request(struct diagnosis *diagnosis, struct evidence_device *e, c
 		.free_segments = oom->usable.idle,
 		.graphs = graphs_of(oom),
 	};
-	return set_pins(diagnosis, e, oom);
+	int error = unfinished_find(diagnosis, d, oom, &e->request);
+	return error < 0 ? error : set_pins(diagnosis, e, oom);
 }
 
 /* ---- attempts ---------------------------------------------------------------------------------------------- */

@@ -47,6 +47,10 @@ struct evidence_request {
 	uint64_t rise;        /* of live bytes in the rest of the step, as earlier ones went; UNKNOWN */
 	/* as it was in them: what doesn't depend on the input is no larger where this step is; 0 = not told */
 	uint64_t rise_unscaled;
+	/* where they don't tell: what its own work would still have asked for at least, with the request; 0 = not
+	 * known */
+	uint64_t ahead;
+	const char *ahead_for;    /* "the optimizer's state" */
 	unsigned failures;        /* reports of the pool (or failed calls without one) */
 	unsigned driver_failures; /* refused driver calls that belong to this one */
 	enum evidence_caller caller;

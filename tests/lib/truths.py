@@ -72,7 +72,7 @@ def check_quiet(name, *arguments):
     mt.equal((done.status, done.trace.report["status"]), (0, "ok"), "exit and status of %s: %s" % (name, said(name, *arguments)))
 
 
-def check(name):
+def check(name, twin="twin"):
     """Its truth comes first, with its lines; its twin ends, and is accused of nothing."""
     kind, lines = truth(name)
     verdicts = said(name)
@@ -81,7 +81,7 @@ def check(name):
     text = verdicts[0]["evidence"] + " ".join(verdicts[0]["sites"]) + (verdicts[0]["advice"] or "")
     for file, function in lines:
         mt.check(re.search(r"%s:\d+ %s" % (re.escape(file), re.escape(function)), text), "%s: no %s %s in %s" % (name, file, function, text))
-    check_quiet(name, "twin")
+    check_quiet(name, twin)
     return verdicts[0]
 
 
