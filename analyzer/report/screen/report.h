@@ -77,6 +77,8 @@ unsigned report_print_headline(const struct report *r, unsigned room);
 unsigned report_print_more(const struct report *r, unsigned room);
 
 /* HOST: the ledger of the machine's memory, and the processes in it. */
+/* Was the memory of the processes looked at when the run ended? */
+bool report_knows_end(const struct report *r);
 unsigned report_print_host(const struct report *r, unsigned room);
 
 /* The line that made most in /dev/shm; NULL = none is known. */
