@@ -8,6 +8,7 @@
 #include "analyzer/diagnosis/pins.h"
 #include "analyzer/model/pool_layout.h"
 #include "analyzer/diagnosis/growth/process_piles.h"
+#include "analyzer/diagnosis/growth/shm_growth.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"
 
@@ -796,6 +797,8 @@ static int set_host(struct diagnosis *diagnosis)
 	h->doubt = doubt_of(diagnosis, (1u << MODEL_HOST_KINDS) - 1);
 	h->copies_known = true;
 	e = set_copies(diagnosis, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);
+	if (e == 0)
+		e = shm_growth_find(diagnosis);
 	return e < 0 ? e : evidence_time_host(diagnosis);
 }
 

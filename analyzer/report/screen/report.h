@@ -81,9 +81,6 @@ unsigned report_print_more(const struct report *r, unsigned room);
 bool report_knows_end(const struct report *r);
 unsigned report_print_host(const struct report *r, unsigned room);
 
-/* The line that made most in /dev/shm; NULL = none is known. */
-const char *report_shm_site(const struct report *r, const struct model_shm_maker *m);
-
 /* Processes that the kernel killed, or may have killed, as memory ran out: how many, and lines on them. */
 unsigned report_kills(const struct report *r);
 unsigned report_print_kills(const struct report *r);

@@ -219,25 +219,18 @@ static unsigned print_ledger(const struct report *r)
 	return lines + !exact;
 }
 
-const char *report_shm_site(const struct report *r, const struct model_shm_maker *m)
-{
-	const struct process *p = reader_process(r->selection->reader, m->process);
-	const uint32_t stack = m->node ? stacks_of(r->selection->stacks, p, m->node, m->node2) : 0;
-	return stack ? diagnosis_call(r->analysis.diagnosis, stack) : NULL;
-}
-
 /* Who made the files of that row, if most of it can be theirs. */
 static unsigned print_shm_maker(const struct report *r)
 {
 	const struct host_ledger *l = host_ledger(r->analysis.host);
-	const struct model_shm_maker *m = model_shm_maker(r->selection->model);
-	if (!m || (double)l->shm_files < SHOWN * (double)l->total || m->bytes < l->shm_files / 2)
+	const struct evidence_shm *m = &r->analysis.diagnosis->evidence.host.shm;
+	if (!m->files || (double)l->shm_files < SHOWN * (double)l->total || m->bytes < l->shm_files / 2)
 		return 0;
-	const char *site = report_shm_site(r, m);
+	char *several = m->processes > 1 ? output_format(" in %u processes", m->processes) : NULL;
 	output_fit_line(STYLE_FAINT,
-			output_format("  made in /dev/shm: %s file%s, %s, by %s", COUNT(m->files),
-				      m->files == 1 ? "" : "s", BYTES(m->bytes),
-				      site ? site : reader_process(r->selection->reader, m->process)->name));
+			output_format("  made in /dev/shm: %s file%s, %s, by %s%s", COUNT(m->files),
+				      m->files == 1 ? "" : "s", BYTES(m->bytes), m->site, several ? several : ""));
+	free(several);
 	return 1;
 }
 
