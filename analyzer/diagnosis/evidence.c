@@ -8,7 +8,7 @@
 #include "analyzer/diagnosis/pins.h"
 #include "analyzer/model/pool_layout.h"
 #include "analyzer/diagnosis/growth/process_piles.h"
-#include "analyzer/diagnosis/growth/shm_growth.h"
+#include "analyzer/diagnosis/evidence_shm.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"
 
@@ -798,7 +798,7 @@ static int set_host(struct diagnosis *diagnosis)
 	h->copies_known = true;
 	e = set_copies(diagnosis, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);
 	if (e == 0)
-		e = shm_growth_find(diagnosis);
+		e = evidence_shm(diagnosis);
 	return e < 0 ? e : evidence_time_host(diagnosis);
 }
 

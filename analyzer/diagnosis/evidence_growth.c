@@ -2,7 +2,7 @@
 #include "analyzer/diagnosis/evidence_growth.h"
 
 #include "analyzer/diagnosis/growth/owner_growth.h"
-#include "analyzer/diagnosis/growth/shm_growth.h"
+#include "analyzer/diagnosis/evidence_shm.h"
 #include "analyzer/symbols/python_arenas.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/search.h"
@@ -549,7 +549,7 @@ int evidence_time_device(struct diagnosis *diagnosis, struct evidence_device *e,
 static int add_shm(struct diagnosis *diagnosis)
 {
 	struct evidence_host *h = &diagnosis->evidence.host;
-	const struct evidence_growth shm = shm_growth(diagnosis);
+	const struct evidence_growth shm = evidence_shm_growth(diagnosis);
 	struct evidence_growth *room =
 		shm.bytes ? diagnosis_alloc(diagnosis, (h->growth.count + 1) * sizeof(*room)) : NULL;
 	if (!room)

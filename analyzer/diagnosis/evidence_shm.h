@@ -3,15 +3,15 @@
  * it makes goes on growing: it was made over most of the time since the first file, and most of it was there at
  * once as samples of /dev/shm show, which also have what others did there.
  */
-#ifndef MT_DIAGNOSIS_GROWTH_SHM_GROWTH_H
-#define MT_DIAGNOSIS_GROWTH_SHM_GROWTH_H
+#ifndef MT_DIAGNOSIS_EVIDENCE_SHM_H
+#define MT_DIAGNOSIS_EVIDENCE_SHM_H
 
 #include "analyzer/diagnosis/diagnosis_data.h"
 
 /* Fills evidence.host.shm; before the host's growth is gathered. 0 or -MT_EMEMORY. */
-int shm_growth_find(struct diagnosis *);
+int evidence_shm(struct diagnosis *);
 
 /* What of it goes on growing; bytes 0: nothing, or nobody knows. */
-struct evidence_growth shm_growth(const struct diagnosis *);
+struct evidence_growth evidence_shm_growth(const struct diagnosis *);
 
 #endif

@@ -1,4 +1,4 @@
-#include "analyzer/diagnosis/growth/shm_growth.h"
+#include "analyzer/diagnosis/evidence_shm.h"
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"
@@ -38,7 +38,7 @@ static void add(struct evidence_shm *list, size_t *count, const struct evidence_
 	s->last_ns = higher(s->last_ns, one->last_ns);
 }
 
-int shm_growth_find(struct diagnosis *diagnosis)
+int evidence_shm(struct diagnosis *diagnosis)
 {
 	const struct model_shm_maker *makers;
 	const size_t all = model_shm_makers(diagnosis->selection->model, &makers);
@@ -65,7 +65,7 @@ int shm_growth_find(struct diagnosis *diagnosis)
 	return 0;
 }
 
-struct evidence_growth shm_growth(const struct diagnosis *diagnosis)
+struct evidence_growth evidence_shm_growth(const struct diagnosis *diagnosis)
 {
 	const struct evidence_shm *s = &diagnosis->evidence.host.shm;
 	const struct host_facts *f = diagnosis->system ? host_facts(diagnosis->system) : NULL;
