@@ -18,7 +18,7 @@ imports = True  # are those of PyTorch recorded? They take most of the time, and
 
 @functools.lru_cache(None)
 def path_of(name):
-    return next(path for path in (os.path.join(PLACE, name + end) for end in (".py", ".c", ".cc", ".js")) if os.path.exists(path))
+    return next(path for path in (os.path.join(PLACE, name + end) for end in (".py", ".c", ".cc", ".js", ".pl", ".rs")) if os.path.exists(path))
 
 
 @functools.lru_cache(None)
@@ -33,10 +33,11 @@ def command_of(name):
     path, end = path_of(name), path_of(name).rsplit(".", 1)[1]
     if end == "py":
         return [mt.python() if "import numpy" in source(name) else sys.executable, path]
-    if end == "js":
-        return [mt.need("node"), path]
+    if end in ("js", "pl"):
+        return [mt.need({"js": "node", "pl": "perl"}[end]), path]
     program = os.path.join(mt.scratch("built"), name)
-    done = mt.execute([mt.need({"c": "gcc", "cc": "g++"}[end]), "-g", "-O1", "-pthread", "-o", program, path])
+    how = [mt.need("rustc"), "-g", "-O"] if end == "rs" else [mt.need({"c": "gcc", "cc": "g++"}[end]), "-g", "-O1", "-pthread"]
+    done = mt.execute([*how, "-o", program, path])
     mt.equal(done.status, 0, done.err)
     return [program]
 

@@ -76,18 +76,28 @@ def case_what_is_still_on_the_host():
     mt.check("on the host: 0" in run("moved", "24").out, "it was not moved: " + run("moved", "24").err[-300:])
 
 
-@mt.variants("connections", "notebook", "lsm", "uploads", "chunks", "sampler", "graphs", "experts", "pages", "returns", "reload")
+@mt.variants("connections", "notebook", "lsm", "uploads", "chunks", "sampler", "graphs", "experts", "pages", "returns", "reload",
+             "memoize", "audit", "templates", "manager", "cycles", "epoll", "plans")
 def case_unseen(name):
     """Servers, stores, jobs, models: written before anybody looked at what is said of them."""
     check(name)
 
 
-@mt.variants(("compiler", "intern"), ("sessions", "open_session"))
+@mt.variants(("compiler", "intern"), ("sessions", "open_session"), ("subscribers", "publish"), ("jobs", "render"), ("tee", "records"),
+             ("figures", "figure"), ("slices", "day"), ("logins", "logins::login"), ("listeners", "AllocateUninitialized"))
 def case_what_hardly_frees_anything_grows(name, function):
-    """Half of it comes and goes, or less: a fact with its line, and nobody is accused."""
+    """Half of it comes and goes, or less: a fact with its line and pace, and nobody is accused."""
     grows, = [fact for fact in run(name).trace.report["facts"] if fact["kind"] == "grows"]
-    mt.check(function in grows["evidence"], grows["evidence"])
+    mt.check(function in grows["evidence"] and " 0 B more each" not in grows["evidence"], grows["evidence"])
     check_quiet(name, "twin")
+    mt.equal([fact for fact in run(name, "twin").trace.report["facts"] if fact["kind"] == "grows"], [], "of the twin")
+
+
+def case_a_queue_that_falls_behind():
+    waits, = [fact for fact in run("pipeline").trace.report["facts"] if fact["kind"] == "backlog"]
+    mt.check("pipeline.cc:17 decode" in waits["evidence"], waits["evidence"])
+    check_quiet("pipeline", "twin")
+    mt.equal(run("pipeline", "twin").trace.report["facts"], [], "of the twin, whose queue has a bound")
 
 
 def case_arenas_of_threads_that_ended():

@@ -1,5 +1,5 @@
 """Workers of a loader hand their batches over in shared memory, and nobody unlinks them"""
-# truth: grows shm_workers.py work
+# truth: leak shm_workers.py work
 import multiprocessing
 import time
 from multiprocessing import resource_tracker, shared_memory
