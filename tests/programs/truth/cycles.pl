@@ -9,7 +9,7 @@ my $seen = 0;
 
 sub page {
     my ($number) = @_;
-    my $page = { url => "http://example.org/$number", text => "word $number " x 2000, links => [] };
+    my $page = { url => "http://example.org/$number", text => "word $number " x 1000, links => [] };
     for my $i (1 .. 20) {
         my $link = { from => $page, to => "http://example.org/" . ($number + $i) };
         weaken($link->{from}) if $twin;
@@ -18,7 +18,7 @@ sub page {
     return $page;
 }
 
-for my $number (1 .. 3000) {
+for my $number (1 .. 900) {
     my $page = page($number);
     my @words = split / /, $page->{text};
     $seen += @words;

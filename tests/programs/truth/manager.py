@@ -2,6 +2,7 @@
 # truth: leak connection.py _ConnectionBase.recv
 import multiprocessing
 import sys
+import time
 
 
 def work(results, numbers):
@@ -17,7 +18,7 @@ def main():
             worker.start()
             for number in range(start, start + 400):
                 while number not in results:
-                    pass
+                    time.sleep(0.001)
                 if "twin" in sys.argv:
                     results.pop(number)
                 else:
