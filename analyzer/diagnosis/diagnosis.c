@@ -1,5 +1,6 @@
 #include "analyzer/diagnosis/diagnosis.h"
 
+#include "analyzer/diagnosis/unfinished.h"
 #include "analyzer/symbols/builtin_suppressions.h"
 #include "analyzer/symbols/python_frames.h"
 #include "analyzer/util/output.h"
@@ -15,12 +16,15 @@ static void on_event(void *arg, const struct process *p, const struct mt_event *
 {
 	(void)ring;
 	(void)thread;
-	snapshot_event(arg, p, slot);
+	struct diagnosis_parts *parts = arg;
+	snapshot_event(parts->snapshots, p, slot);
 }
 
 static void on_change(void *arg, const struct model_change *c)
 {
-	snapshot_change(arg, c);
+	struct diagnosis_parts *parts = arg;
+	snapshot_change(parts->snapshots, c);
+	unfinished_change(parts->unfinished, c);
 }
 
 /* ---- categories -------------------------------------------------------------------------------------------- */
@@ -381,7 +385,8 @@ static int set_up(struct diagnosis *diagnosis)
 	diagnosis->space_count = 1 + model_devices(sel->model);
 	diagnosis->spaces = diagnosis_alloc(diagnosis, diagnosis->space_count * sizeof(*diagnosis->spaces));
 	diagnosis->parts->snapshots = snapshot_new(sel->reader, sel->model);
-	if (!diagnosis->spaces || !diagnosis->parts->snapshots)
+	diagnosis->parts->unfinished = unfinished_new(sel->model);
+	if (!diagnosis->spaces || !diagnosis->parts->snapshots || !diagnosis->parts->unfinished)
 		return error_memory();
 	diagnosis->spaces[0] = (struct diagnosis_space){ .name = "host",
 							 .device = MODEL_NO_DEVICE,
@@ -410,7 +415,7 @@ int diagnosis_new(struct diagnosis **out, const struct selection *sel, struct ti
 	diagnosis->complete = complete;
 	int e = set_up(diagnosis);
 	if (e == 0)
-		timeline_watch(timeline, false, on_event, on_change, diagnosis->parts->snapshots);
+		timeline_watch(timeline, false, on_event, on_change, diagnosis->parts);
 	return e;
 }
 
@@ -447,6 +452,7 @@ void diagnosis_free(struct diagnosis *diagnosis)
 	}
 	free(diagnosis->parts->ledgers);
 	snapshot_free(diagnosis->parts->snapshots);
+	unfinished_free(diagnosis->parts->unfinished);
 	for (size_t i = 0; i < diagnosis->parts->kept_count; i++)
 		free(diagnosis->parts->kept[i]);
 	free(diagnosis->parts->kept);

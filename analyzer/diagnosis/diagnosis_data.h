@@ -56,6 +56,7 @@ struct diagnosis_parts {
 	void **kept; /* everything that was allocated for it */
 	size_t kept_count, kept_room;
 	struct snapshot *snapshots;
+	struct unfinished *unfinished;
 	struct device_ledger **ledgers;
 	size_t ledger_count, ledger_room;
 };

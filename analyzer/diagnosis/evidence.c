@@ -1,12 +1,14 @@
 /* Fills the evidence from what the modules know of the trace: the only place where they and the rules meet. */
 #include "analyzer/diagnosis/evidence.h"
 
+#include "analyzer/diagnosis/unfinished.h"
 #include "analyzer/diagnosis/evidence_growth.h"
 #include "analyzer/diagnosis/evidence_heap.h"
 #include "analyzer/diagnosis/evidence_replay.h"
 #include "analyzer/diagnosis/pins.h"
 #include "analyzer/model/pool_layout.h"
 #include "analyzer/diagnosis/growth/process_piles.h"
+#include "analyzer/diagnosis/evidence_shm.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"
 
@@ -179,7 +181,8 @@ static int set_request(struct diagnosis *diagnosis, struct evidence_device *e, c
 		.free_segments = oom->usable.idle,
 		.graphs = graphs_of(oom),
 	};
-	return set_pins(diagnosis, e, oom);
+	int error = unfinished_find(diagnosis, d, oom, &e->request);
+	return error < 0 ? error : set_pins(diagnosis, e, oom);
 }
 
 /* ---- attempts ---------------------------------------------------------------------------------------------- */
@@ -794,6 +797,8 @@ static int set_host(struct diagnosis *diagnosis)
 	h->doubt = doubt_of(diagnosis, (1u << MODEL_HOST_KINDS) - 1);
 	h->copies_known = true;
 	e = set_copies(diagnosis, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);
+	if (e == 0)
+		e = evidence_shm(diagnosis);
 	return e < 0 ? e : evidence_time_host(diagnosis);
 }
 

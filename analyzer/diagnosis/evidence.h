@@ -47,6 +47,10 @@ struct evidence_request {
 	uint64_t rise;        /* of live bytes in the rest of the step, as earlier ones went; UNKNOWN */
 	/* as it was in them: what doesn't depend on the input is no larger where this step is; 0 = not told */
 	uint64_t rise_unscaled;
+	/* where they don't tell: what its own work would still have asked for at least, with the request; 0 = not
+	 * known */
+	uint64_t ahead;
+	const char *ahead_for;    /* "the optimizer's state" */
 	unsigned failures;        /* reports of the pool (or failed calls without one) */
 	unsigned driver_failures; /* refused driver calls that belong to this one */
 	enum evidence_caller caller;
@@ -159,7 +163,8 @@ struct evidence_growth {
 	bool freed_some;        /* else none of its blocks was ever freed */
 	/* it would have grown by so much, but lost events may have made it: then `fit` says none */
 	uint64_t unproven;
-	bool is_copy; /* one of the copies while it was made, block by block */
+	bool is_copy;  /* one of the copies while it was made, block by block */
+	bool in_files; /* it is files that stay, and no memory of a process */
 };
 
 static inline bool evidence_is_steady(const struct evidence_growth *g)
@@ -313,6 +318,17 @@ struct evidence_runtime {
 	uint64_t limit;
 };
 
+/* The line that made most in files of /dev/shm, as they were mapped first, by whatever process. files 0 = there are
+ * none. */
+struct evidence_shm {
+	const char *site; /* or the program's name */
+	uint32_t pid;     /* of the process that made most of it, which is: */
+	uint64_t most;
+	unsigned processes;
+	uint64_t files, bytes;
+	uint64_t first_ns, last_ns;
+};
+
 /* Processes that one process starts and nobody ends. count 0 = there are none. */
 struct evidence_pile {
 	const char *site, *name; /* where they are started, NULL = unknown; what runs in them */
@@ -365,6 +381,7 @@ struct evidence_host {
 	struct evidence_refusal refusal;
 	struct evidence_runtime runtime;
 	struct evidence_pile pile;
+	struct evidence_shm shm;
 	uint64_t shm_left; /* more in /dev/shm than before, once all had ended; UNKNOWN */
 	double lasted_s;   /* of the longest process that allocated */
 	bool growth_known; /* that was long enough to say */

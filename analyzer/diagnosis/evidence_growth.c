@@ -2,6 +2,7 @@
 #include "analyzer/diagnosis/evidence_growth.h"
 
 #include "analyzer/diagnosis/growth/owner_growth.h"
+#include "analyzer/diagnosis/evidence_shm.h"
 #include "analyzer/symbols/python_arenas.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/search.h"
@@ -545,6 +546,22 @@ int evidence_time_device(struct diagnosis *diagnosis, struct evidence_device *e,
 	return error < 0 ? error : set_phases(diagnosis, e, device, oom);
 }
 
+static int add_shm(struct diagnosis *diagnosis)
+{
+	struct evidence_host *h = &diagnosis->evidence.host;
+	const struct evidence_growth shm = evidence_shm_growth(diagnosis);
+	struct evidence_growth *room =
+		shm.bytes ? diagnosis_alloc(diagnosis, (h->growth.count + 1) * sizeof(*room)) : NULL;
+	if (!room)
+		return shm.bytes ? error_memory() : 0;
+	if (h->growth.count)
+		memcpy(room, h->growth.items, h->growth.count * sizeof(*room));
+	room[h->growth.count++] = shm;
+	qsort(room, h->growth.count, sizeof(*room), larger_growth);
+	h->growth.items = room;
+	return 0;
+}
+
 int evidence_time_host(struct diagnosis *diagnosis)
 {
 	struct evidence_host *h = &diagnosis->evidence.host;
@@ -560,5 +577,5 @@ int evidence_time_host(struct diagnosis *diagnosis)
 	for (int kind = 0; e == 0 && h->growth_known && kind < MODEL_HOST_KINDS; kind++)
 		e = add_growth(&(struct place){ diagnosis, kind, MODEL_NO_DEVICE, UINT32_MAX }, &h->growth.items,
 			       &h->growth.count);
-	return e;
+	return e < 0 ? e : add_shm(diagnosis);
 }

@@ -66,16 +66,23 @@ static struct balance balance_of(const struct evidence_device *d)
 	return b;
 }
 
-/* By how much the rest of the step, as earlier ones went, exceeds what there is, holes included; 0 = it fits, or nobody
- * knows. */
+/* What the rest of the step asks for, as earlier ones went, or what its own work does at least; 0 = nobody knows. */
+static uint64_t rest_of(const struct evidence_device *d)
+{
+	return evidence_or(d->request.rise, d->request.ahead);
+}
+
+/* By how much that exceeds what there is, holes included; 0 = it fits, or nobody knows. */
 static uint64_t rest_lacks(const struct evidence_device *d, const struct balance *b)
 {
-	return less(evidence_or(d->request.rise, 0), b->free + b->unused);
+	return less(rest_of(d), b->free + b->unused);
 }
 
 static void say_rest(struct reasons *evidence, const struct evidence_device *d)
 {
-	if (!evidence_known(d->request.rise))
+	if (d->request.ahead)
+		SAY(evidence, rest_ahead, .name = d->request.ahead_for, .rise = d->request.ahead);
+	else if (!evidence_known(d->request.rise))
 		SAY(evidence, rest_unknown);
 }
 
@@ -594,7 +601,7 @@ static bool lasts(const struct evidence_device *d, const struct evidence_setting
 	const uint64_t room = s->spare + s->unused;
 	if (evidence_known(d->request.rise))
 		return less(d->request.rise, d->request.bytes) <= room;
-	return is_much(d, room);
+	return less(d->request.ahead, d->request.bytes) <= room && is_much(d, room);
 }
 
 /* The setting under which the failed request and the rest of its step fit, with most to spare; where nothing failed
@@ -745,7 +752,9 @@ static enum confidence fragmentation_confidence(const struct evidence_device *d,
 	if (more_needed(d))
 		return CONFIDENCE_guess;
 	if (!evidence_known(d->request.rise))
-		return is_much(d, less(b->free + b->unused, d->request.bytes)) ? CONFIDENCE_remains : CONFIDENCE_guess;
+		return is_much(d, less(b->free + b->unused, higher(d->request.bytes, d->request.ahead)))
+			       ? CONFIDENCE_remains
+			       : CONFIDENCE_guess;
 	return evidence_known(d->pool.largest_hole) ? CONFIDENCE_shown : CONFIDENCE_either;
 }
 
@@ -793,7 +802,9 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 		return RULED_OUT(out, unused_little, .unused = b.unused, .reserved = d->pool.reserved,
 				 .percent = percent_of(b.unused, d->pool.reserved));
 	if (rest_lacks(d, &b))
-		return RULED_OUT(out, unused_but_rise, .unused = b.unused, .rise = r->rise);
+		return evidence_known(r->rise) ? RULED_OUT(out, unused_but_rise, .unused = b.unused, .rise = r->rise)
+					       : RULED_OUT(out, unused_but_ahead, .unused = b.unused,
+							   .name = r->ahead_for, .rise = r->ahead);
 	const struct evidence_growth *passing = evidence_largest(d->growth.items, d->growth.count, OUTLOOK_NEEDS_MORE);
 	const uint64_t grown = growing_bytes(d) + (passing ? passing->bytes : 0);
 	if (b.unused < more_needed(d) / 2)
@@ -989,13 +1000,18 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 	uint64_t lacks = rest_lacks(d, &b), missing = b.most_short > lacks ? b.most_short : lacks;
 	const bool range = lacks > b.most_short && d->request.rise_unscaled &&
 			   (double)d->request.rise_unscaled < ALIKE * (double)d->request.rise;
-	if (b.least_short == 0 && lacks) {
-		reasons_add(&out->evidence, range ? REASON_short_as_steps_may : REASON_short_as_steps_rise,
+	const bool steps_tell = evidence_known(d->request.rise);
+	if (lacks && (b.least_short == 0 || !steps_tell)) {
+		reasons_add(&out->evidence,
+			    !steps_tell ? REASON_short_ahead
+			    : range     ? REASON_short_as_steps_may
+					: REASON_short_as_steps_rise,
 			    &(struct figures){ .need = d->request.bytes,
 					       .free = b.free,
 					       .unused = b.unused,
 					       .least = d->request.rise_unscaled,
-					       .rise = d->request.rise,
+					       .rise = rest_of(d),
+					       .name = d->request.ahead_for,
 					       .missing = lacks });
 	} else {
 		if (b.least_short > 0 && b.most_short - b.least_short > b.most_short / 50)
@@ -1008,12 +1024,11 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 	}
 	say_elsewhere(d, missing, &out->advice);
 	capacity_advise(d, missing,
-			range                  ? REASON_need_up_to
-			: lacks > b.most_short ? REASON_need_about
-					       : REASON_need_less,
+			range                                ? REASON_need_up_to
+			: lacks > b.most_short && steps_tell ? REASON_need_about
+							     : REASON_need_less,
 			&out->advice);
-	const bool maybe_holes =
-		b.least_short == 0 && d->pool.known && (!evidence_known(d->request.rise) || more_needed(d));
+	const bool maybe_holes = b.least_short == 0 && d->pool.known && (steps_tell ? more_needed(d) > 0 : !lacks);
 	return holds(out, e, missing,
 		     maybe_holes || (!d->neighbours_known && !is_accounted_for(d)) ? CONFIDENCE_either
 		     : !d->growth_known                                            ? CONFIDENCE_one_open

@@ -291,6 +291,11 @@ static enum finding say_fact(const struct evidence *e, enum outlook how, struct 
 	const struct evidence_growth *g = evidence_largest(e->host.growth.items, e->host.growth.count, how);
 	if (!g || !evidence_is_steady(g) || g->is_copy || !matters(e, g))
 		return FINDING_NONE;
+	if (g->in_files) {
+		SAY(&out->evidence, makes_files, .site = g->site, .bytes = g->bytes, .rate = (uint64_t)g->per_second);
+		out->sites[0] = g->site;
+		return holds_as(out, g, g->bytes);
+	}
 	describe_leak(out, g, 0);
 	return fact(out, g);
 }

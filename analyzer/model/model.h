@@ -484,13 +484,14 @@ uint64_t model_end_ns(const struct model *m); /* of the pass: the last event, or
 unsigned model_failures(const struct model *m);
 const struct model_failure *model_failure(const struct model *m, unsigned i);
 
-/* The stack that made most of what was in files of /dev/shm (shm_files.h); NULL = nobody mapped any. */
+/* A stack that made files of /dev/shm (shm_files.h). */
 struct model_shm_maker {
 	uint32_t process; /* id */
 	uint32_t node, node2;
 	uint64_t files, bytes; /* as they were mapped first */
+	uint64_t first_ns, last_ns;
 };
-const struct model_shm_maker *model_shm_maker(const struct model *m);
+size_t model_shm_makers(const struct model *m, const struct model_shm_maker **list);
 
 /* One live block. Order is unspecified. */
 struct model_block {

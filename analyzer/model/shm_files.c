@@ -61,20 +61,20 @@ int shm_files_note(struct process_memory *memory, const struct range *r)
 		if (vec_reserve(f->makers, f->maker_room, f->maker_count + 1))
 			return error_memory();
 		m = &f->makers[f->maker_count++];
-		*m = (struct model_shm_maker){ .process = p->id, .node = key.node, .node2 = key.node2 };
+		*m = (struct model_shm_maker){
+			.process = p->id, .node = key.node, .node2 = key.node2, .first_ns = r->ns
+		};
 	}
 	m->files++;
 	m->bytes += r->end - r->start;
+	m->last_ns = r->ns;
 	return 0;
 }
 
-const struct model_shm_maker *model_shm_maker(const struct model *m)
+size_t model_shm_makers(const struct model *m, const struct model_shm_maker **list)
 {
-	const struct model_shm_maker *most = NULL;
-	for (size_t i = 0; i < m->shm.maker_count; i++)
-		if (!most || m->shm.makers[i].bytes > most->bytes)
-			most = &m->shm.makers[i];
-	return most;
+	*list = m->shm.makers;
+	return m->shm.maker_count;
 }
 
 void shm_files_fini(struct shm_files *f)

@@ -8,6 +8,7 @@
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,8 @@ static char *trouble(const struct heap_outcome *o)
 				     COUNT(o->calls));
 	case HEAP_END_NO_TRIM:
 		return strdup("only glibc has it");
+	case HEAP_END_SLOW:
+		return output_format("stopped: took more than %u times as long as the run", HEAP_TIMES);
 	case HEAP_END_NO_THREAD:
 		return strdup("no more threads can be made here");
 	case HEAP_END_NO_ALLOCATOR:
@@ -316,9 +319,16 @@ static int print_json(const struct heap_replay *r, const struct asked *a)
 
 /* ---- all --------------------------------------------------------------------------------------------------- */
 
+static char doing[80] = "replaying the run:";
+
 static void show_progress(double done, uint64_t events)
 {
-	output_progress_of("replaying", events, "events", done);
+	output_progress_of(doing, events, "events", done);
+}
+
+static void show_setting(const struct heap_query *q, size_t index)
+{
+	snprintf(doing, sizeof(doing), "replaying %zu of %zu, %.40s:", index + 1, q->count, q->settings[index].name);
 }
 
 int whatif_host(struct selection *sel, const char *setting)
@@ -333,7 +343,8 @@ int whatif_host(struct selection *sel, const char *setting)
 	const struct heap_query q = { .settings = asked.settings,
 				      .count = asked.count,
 				      .on_plan = output_progress,
-				      .on_progress = show_progress };
+				      .on_progress = show_progress,
+				      .on_setting = show_setting };
 	if (!e)
 		e = heap_replay_run(&replay, sel->reader, samples, p, &q);
 	output_progress_end();

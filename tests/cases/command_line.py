@@ -12,6 +12,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
 import cases
+import heaps
 import mt
 
 
@@ -551,6 +552,13 @@ def on_terminal(words, stdout=None, fast=True, **env):
     os.close(master)
     mt.equal(child.wait(), 0, "%s: status" % (words,))
     return shown.decode(), out.decode()
+
+
+def case_progress_of_heap_settings():
+    """The run's own replay, then which setting of how many."""
+    shown, _ = on_terminal(("whatif", "--host", "MALLOC_ARENA_MAX=1", heaps.recorded("arenas")[0].path))
+    for words in "the run", "1 of 1, MALLOC_ARENA_MAX=1":
+        mt.check(re.search(r"\rreplaying %s: [\d.]+( M)? events \.\.\. \d+ %%" % words, shown), "%s: %s" % (words, shown[:300]))
 
 
 def case_progress_of_symbolize():

@@ -2,6 +2,7 @@
 """Files in /dev/shm, which are counted for the whole machine: no other test may make some meanwhile."""
 # serial
 import os
+import re
 import subprocess
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -55,6 +56,27 @@ def case_who_made_them():
     mt.equal((maker["files"], maker["bytes"]), (160, 320 * MIB), "files and bytes of %s" % maker)
     mt.check(maker["site"].endswith(" hand_over"), maker["site"])
     mt.check("  made in /dev/shm: 160 files, 320.0 MiB, by shm_batches.py:" in done.trace.tool("report", "--all").out, done.trace.tool("report", "--all").out)
+    grows = [f for f in done.trace.report["facts"] if f["kind"] == "grows"]
+    mt.check(len(grows) == 1 and " hand_over makes more and more files in /dev/shm" in grows[0]["evidence"], grows)
+    mt.between(240 * MIB, grows[0]["bytes"], 320 * MIB, "bytes there at once of %s" % grows)
+    mt.check("hand_over makes more and more files in /dev/shm" in re.sub(r"\s+", " ", done.trace.tool("report").out), done.trace.tool("report").out)
+
+
+def case_files_that_go_again_do_not_grow():
+    """Each batch is unlinked once it was read; and a ring of buffers is made once."""
+    for how in "twin", "ring":
+        done = mt.shimmed([sys.executable, os.path.join(mt.TOP, "tests/programs/truth/shm_batches.py"), how])
+        done.trace.settle()
+        mt.equal([f for f in done.trace.report["facts"] if "/dev/shm" in f["evidence"]], [], how)
+
+
+def case_workers_of_one_line_are_added_up():
+    done = mt.shimmed([sys.executable, os.path.join(mt.TOP, "tests/programs/truth/shm_workers.py")])
+    done.trace.settle()
+    maker = done.trace.report["system"]["shm_maker"]
+    mt.equal((maker["files"], maker["bytes"], maker["processes"]), (120, 120 * MIB, 3), "files, bytes and processes of %s" % maker)
+    screen = done.trace.tool("report", "--all").out
+    mt.check(re.search(r"  made in /dev/shm: 120 files, 120.0 MiB, by shm_workers.py:\d+ work in 3 processes", screen), screen)
 
 
 mt.main()

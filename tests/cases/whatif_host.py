@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import heaps
 import mt
@@ -184,6 +185,36 @@ def case_more_memory_than_there_is():
 def case_a_library_without_malloc():
     outcome, = heaps.recorded("large")[0].json("whatif", "--host", mt.library("libz.so.1"))["heap"]["settings"]
     mt.equal((outcome["failed"], outcome["peak_bytes"]), ("could not be loaded, or has no malloc", None))
+
+
+SLOW = """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+#include <unistd.h>
+void *__libc_malloc(size_t n);
+static unsigned calls;
+void *malloc(size_t n)
+{
+	if (++calls > 2000)
+		pause();
+	return __libc_malloc(n);
+}
+"""
+
+
+def case_an_allocator_that_hangs():
+    """Its replay is stopped, and the others' figures are there."""
+    folder = mt.scratch("slow")
+    with open(os.path.join(folder, "slow.c"), "w", encoding="utf-8") as file:
+        file.write(SLOW)
+    library = os.path.join(folder, "slow.so")
+    done = mt.execute([mt.need("gcc"), "-shared", "-fPIC", "-o", library, os.path.join(folder, "slow.c")])
+    mt.equal(done.status, 0, done.err)
+    trace = heaps.recorded("handed")[0]
+    began = time.monotonic()
+    outcome, = trace.json("whatif", "--host", library)["heap"]["settings"]
+    mt.equal((outcome["failed"], outcome["peak_bytes"]), ("stopped: took more than 8 times as long as the run", None))
+    mt.between(5, time.monotonic() - began, 60, "s")
 
 
 def case_it_does_not_outlive_memtrace():

@@ -18,7 +18,7 @@ imports = True  # are those of PyTorch recorded? They take most of the time, and
 
 @functools.lru_cache(None)
 def path_of(name):
-    return next(path for path in (os.path.join(PLACE, name + end) for end in (".py", ".c", ".cc", ".js")) if os.path.exists(path))
+    return next(path for path in (os.path.join(PLACE, name + end) for end in (".py", ".c", ".cc", ".js", ".pl", ".rs")) if os.path.exists(path))
 
 
 @functools.lru_cache(None)
@@ -33,10 +33,11 @@ def command_of(name):
     path, end = path_of(name), path_of(name).rsplit(".", 1)[1]
     if end == "py":
         return [mt.python() if "import numpy" in source(name) else sys.executable, path]
-    if end == "js":
-        return [mt.need("node"), path]
+    if end in ("js", "pl"):
+        return [mt.need({"js": "node", "pl": "perl"}[end]), path]
     program = os.path.join(mt.scratch("built"), name)
-    done = mt.execute([mt.need({"c": "gcc", "cc": "g++"}[end]), "-g", "-O1", "-pthread", "-o", program, path])
+    how = [mt.need("rustc"), "-g", "-O"] if end == "rs" else [mt.need({"c": "gcc", "cc": "g++"}[end]), "-g", "-O1", "-pthread"]
+    done = mt.execute([*how, "-o", program, path])
     mt.equal(done.status, 0, done.err)
     return [program]
 
@@ -72,7 +73,7 @@ def check_quiet(name, *arguments):
     mt.equal((done.status, done.trace.report["status"]), (0, "ok"), "exit and status of %s: %s" % (name, said(name, *arguments)))
 
 
-def check(name):
+def check(name, twin="twin"):
     """Its truth comes first, with its lines; its twin ends, and is accused of nothing."""
     kind, lines = truth(name)
     verdicts = said(name)
@@ -81,7 +82,7 @@ def check(name):
     text = verdicts[0]["evidence"] + " ".join(verdicts[0]["sites"]) + (verdicts[0]["advice"] or "")
     for file, function in lines:
         mt.check(re.search(r"%s:\d+ %s" % (re.escape(file), re.escape(function)), text), "%s: no %s %s in %s" % (name, file, function, text))
-    check_quiet(name, "twin")
+    check_quiet(name, twin)
     return verdicts[0]
 
 

@@ -276,6 +276,38 @@ TEST(the_rest_of_the_step_would_not_fit)
 	CHECK(only(VERDICT_FRAGMENTATION));
 }
 
+/* As above; no step was seen, but the model that is moved to the device needs 9 GiB in all. */
+TEST(the_rest_of_a_model_would_not_fit)
+{
+	static const struct evidence_setting settings[] = {
+		{ .name = "expandable_segments:True", .fits = true, .spare = G(1), .unused = G(4) },
+	};
+	begin(60, 4, 1, 50, 54);
+	device.request.rise = EVIDENCE_UNKNOWN;
+	device.request.ahead = G(9);
+	device.request.ahead_for = "what is moved from the host";
+	device.pool.replay.known = true;
+	device.pool.replay.settings[0] = settings[0];
+	device.pool.replay.count = 1;
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	CHECK_EQ(held(VERDICT_CAPACITY)->bytes, G(4));
+	CHECK(SAYS(CAPACITY, short_ahead, .name = "what is moved from the host", .rise = G(9), .missing = G(4)));
+	CHECK(SAYS(CAPACITY, need_less, .missing = G(4)) && SAYS(CAPACITY, and_what_comes));
+	CHECK_EQ(verdict_certainty(held(VERDICT_CAPACITY)->confidence), CERTAINTY_HIGH);
+	CHECK(out(VERDICT_FRAGMENTATION));
+	device.request.ahead = G(5); /* that would fit into the holes; what comes after it is not known */
+	judge();
+	CHECK(found.held_count == 2 && found.held[1].kind == VERDICT_FRAGMENTATION);
+	CHECK(SAYS(CAPACITY, rest_ahead, .name = "what is moved from the host", .rise = G(5)));
+	begin(60, 4, 1, 54, 54); /* no holes */
+	device.request.rise = EVIDENCE_UNKNOWN;
+	device.request.ahead = G(9);
+	device.request.ahead_for = "the optimizer's state";
+	judge();
+	CHECK(SAYS(CAPACITY, short_ahead, .name = "the optimizer's state", .rise = G(9), .missing = G(8)));
+}
+
 /* In a first step nobody knows what it would still have asked for. */
 TEST(holes_in_a_first_step)
 {

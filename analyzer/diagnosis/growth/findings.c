@@ -203,7 +203,7 @@ static void rise_with_track(const struct findings *f, struct owner_finding *one,
 {
 	const struct track_finding *t = track_of(f, one);
 	if (one->growth.outlook == OUTLOOK_LEAKS && part_of_group >= NEARLY_ALL &&
-	    t->rise.kind != one->growth.growth.kind && !has_folded(f, one))
+	    t->rise.kind != one->growth.growth.kind && !one->growth.beside_steps && !has_folded(f, one))
 		owner_growth_rise_with(&one->growth, &t->rise, part_of_track(f, one) / part_of_group);
 }
 

@@ -251,10 +251,29 @@ static void add_folded(struct cohort_clock *k, const struct model_fold *fold, en
 	}
 }
 
+/* Most of it came when the steps were over, or before they began: they are another loop's. */
+static bool is_beside_steps(const struct step_list *steps, const struct outlook_found *f, const struct cohort_clock *k)
+{
+	if (steps->source == LOOP_NONE || !steps->count)
+		return false;
+	const uint64_t begin = steps->steps[0].begin_ns,
+		       end = higher(steps->steps[steps->count - 1].end_ns, steps->cut.end_ns);
+	unsigned beside = 0;
+	for (unsigned i = f->from; i < f->count; i++)
+		beside += k->begin_ns[i] >= end || (i + 1 < f->count && k->begin_ns[i + 1] <= begin);
+	return 2 * beside > f->count - f->from;
+}
+
 /* The survivors' curve, and how it rises since growth began. */
 static void fit_curve(struct owner_growth *t, const struct step_list *steps, const struct outlook_found *f,
 		      const struct cohort_clock *k)
 {
+	const struct step_list seconds = { .process = steps->process, .source = LOOP_NONE };
+	if (is_beside_steps(steps, f, k)) {
+		steps = &seconds;
+		t->stepped = false;
+		t->beside_steps = true;
+	}
 	t->points = f->count;
 	for (unsigned i = 0; i < f->count; i++) {
 		const uint64_t end_ns =
@@ -369,12 +388,11 @@ struct growth owner_growth_rise(const struct step_list *steps, const struct step
 
 double owner_growth_part(const struct owner_growth *t, const struct owner_growth *whole)
 {
-	const double since = fmax(t->growth.since_x, whole->growth.since_x);
 	const size_t last = t->points - 1;
 	size_t from = 0;
 	if (!t->points || t->points != whole->points)
 		return 0;
-	while (from < last && t->x[from] < since)
+	while (from < last && (t->x[from] < t->growth.since_x || whole->x[from] < whole->growth.since_x))
 		from++;
 	const double all = whole->bytes[last] - whole->bytes[from];
 	return all > 0 ? (t->bytes[last] - t->bytes[from]) / all : 0;

@@ -16,6 +16,7 @@ struct owner_growth {
 	struct growth growth;             /* its x: steps, or seconds where there are none */
 	uint32_t process;                 /* id */
 	bool stepped;                     /* x is steps */
+	bool beside_steps;                /* there are some, but most of it came before them or behind them */
 	double period_s;                  /* of a step, by time */
 	unsigned growing;                 /* number of processes in which it leaks; 1 where it leaks in none */
 	double all_bytes, all_per_second; /* growth in all of these together */

@@ -161,6 +161,10 @@ static void take_machine(struct pass *p, const struct sample *x)
 	 * the run's */
 	uint64_t there = x->value[MT_MACHINE_anon] + x->value[MT_MACHINE_shmem] + swap;
 	uint64_t now = lower(p->sum + less(f->shm_left, p->shmem), there);
+	if (p->alive) {
+		f->traced_end = now;
+		f->traced_end_ns = x->ns;
+	}
 	if (p->group)
 		now = p->group;
 	bool fuller = now > p->best + p->best / AS_FULL;
@@ -336,6 +340,7 @@ static void set_unknown(struct host_memory *s)
 		.cgroup_file = HOST_KILL_UNKNOWN,
 		.stalled_ns = HOST_KILL_UNKNOWN,
 		.traced_peak = HOST_KILL_UNKNOWN,
+		.traced_end = HOST_KILL_UNKNOWN,
 	};
 	for (unsigned i = 0; i < reader_processes(s->reader); i++)
 		s->processes[i] = (struct host_process){

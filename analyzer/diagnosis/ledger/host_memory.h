@@ -98,6 +98,7 @@ struct host_facts {
 	uint64_t
 		stalled_ns; /* that some task waited for memory; HOST_KILL_UNKNOWN where the kernel does not count it */
 	uint64_t traced_peak, traced_peak_ns; /* resident of all traced processes, shared once */
+	uint64_t traced_end, traced_end_ns;   /* the same when it was looked at last while one of them was there */
 };
 
 /* A process's share of its `anon` bytes. At an earlier look it had `all` bytes, of which its share was `pss`. What came

@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +28,9 @@ struct child {
 	const struct heap_plan *plan;
 	pid_t pid;
 	int socket;
-	bool gone; /* it wants no more: what it says tells why */
+	bool gone;         /* it wants no more: what it says tells why */
+	bool slow;         /* it had no more time */
+	uint64_t until_ns; /* that it has; 0 = any */
 	uint8_t buffer[BUFFER];
 	size_t filled;
 	uint32_t turn;
@@ -113,16 +117,44 @@ static int start(struct child *c, const struct heap_setting *s)
 	return e;
 }
 
+/* ---- how long ---------------------------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* A child that hangs takes nothing and says nothing: then waiting for it ends, too. */
+static void limit_time(struct child *c, uint64_t most_ns)
+{
+	const struct timeval wait = { .tv_sec = (time_t)(most_ns / 1000000000u) + 1 };
+	if (!most_ns)
+		return;
+	c->until_ns = now_ns() + most_ns;
+	setsockopt(c->socket, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+	setsockopt(c->socket, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+}
+
+static bool is_late(struct child *c)
+{
+	c->slow |= c->until_ns && now_ns() > c->until_ns;
+	return c->slow;
+}
+
 /* ---- telling ----------------------------------------------------------------------------------------------- */
 
 static void flush(struct child *c)
 {
 	for (size_t sent = 0; sent < c->filled && !c->gone;) {
 		const ssize_t n = send(c->socket, c->buffer + sent, c->filled - sent, MSG_NOSIGNAL);
-		if (n > 0)
+		if (n > 0) {
 			sent += (size_t)n;
-		else if (errno != EINTR)
+		} else if (errno != EINTR) {
 			c->gone = true;
+			c->slow |= errno == EAGAIN;
+		}
 	}
 	c->filled = 0;
 }
@@ -235,7 +267,7 @@ static int tell_calls(struct child *c, struct reader *first, void (*on_progress)
 	struct reader_step step;
 	uint64_t seen = 0;
 	int e = calls ? reader_open_again(&r, first) : error_memory();
-	while (!e && !c->gone && (e = reader_next(r, &step)) > 0) {
+	while (!e && !c->gone && !is_late(c) && (e = reader_next(r, &step)) > 0) {
 		e = step.what == READER_EVENTS && step.process->id == c->plan->process->id ? tell_step(c, calls, &step)
 											   : 0;
 		seen += step.what == READER_EVENTS ? step.count : 0;
@@ -268,8 +300,13 @@ static int hear(struct child *c, struct heap_result *out)
 {
 	int status;
 	const size_t most = c->plan->point_count;
-	bool well = heap_wire_read(c->socket, &out->answer, sizeof(out->answer)) && out->answer.points <= most;
+	bool well =
+		!c->slow && heap_wire_read(c->socket, &out->answer, sizeof(out->answer)) && out->answer.points <= most;
 	well = well && heap_wire_read(c->socket, out->seen, out->answer.points * sizeof(*out->seen));
+	if (!well && is_late(c)) {
+		out->answer = (struct heap_answer){ .end = HEAP_END_SLOW };
+		return 0;
+	}
 	while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	c->pid = 0;
@@ -295,7 +332,7 @@ static struct heap_orders orders_of(const struct heap_plan *plan, const struct h
 }
 
 int heap_child_run(struct heap_result *out, struct reader *first, const struct heap_plan *plan,
-		   const struct heap_setting *setting, uint64_t most_bytes,
+		   const struct heap_setting *setting, uint64_t most_bytes, uint64_t most_ns,
 		   void (*on_progress)(double done, uint64_t events))
 {
 	struct child *c = calloc(1, sizeof(*c));
@@ -309,14 +346,17 @@ int heap_child_run(struct heap_result *out, struct reader *first, const struct h
 	c->trims = setting->trim;
 	c->turn = HEAP_MAIN;
 	c->socket = -1;
+	const uint64_t began = now_ns();
 	int e = start(c, setting);
 	if (!e) {
 		memcpy(c->buffer, &orders, sizeof(orders));
 		c->filled = sizeof(orders);
+		limit_time(c, most_ns);
 		e = tell_calls(c, first, on_progress);
 	}
 	if (!e) {
-		tell_end(c);
+		if (!c->slow)
+			tell_end(c);
 		e = hear(c, out);
 	}
 	if (c->socket >= 0)
@@ -327,6 +367,7 @@ int heap_child_run(struct heap_result *out, struct reader *first, const struct h
 	}
 	free(c->threads);
 	free(c);
+	out->took_ns = now_ns() - began;
 	return e;
 }
 

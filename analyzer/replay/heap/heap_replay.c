@@ -155,7 +155,7 @@ static void compare(struct heap_replay *r)
 /* ---- the run ------------------------------------------------------------------------------------------------ */
 
 static int run_child(const struct heap_replay *r, struct heap_result *result, struct reader *first,
-		     const struct heap_setting *s, const struct heap_query *q)
+		     const struct heap_setting *s, uint64_t most_ns, const struct heap_query *q)
 {
 	const struct heap_plan *plan = &r->plan;
 	const uint64_t free = free_memory(q),
@@ -164,7 +164,7 @@ static int run_child(const struct heap_replay *r, struct heap_result *result, st
 		return error_set(MT_EREPLAY, NULL, ERROR_NO_OFFSET,
 				 "the heap of %u %s can't be replayed: it had %s, and a replay may take %s here",
 				 plan->process->pid, plan->process->name, BYTES(needed), BYTES(free));
-	return heap_child_run(result, first, plan, s, free, q->on_progress);
+	return heap_child_run(result, first, plan, s, free, most_ns, q->on_progress);
 }
 
 static int own_end(const struct heap_replay *r, const struct heap_answer *a, const struct heap_query *q)
@@ -195,7 +195,8 @@ static int run_own(struct heap_replay *r, struct reader *first, enum heap_touch 
 {
 	struct heap_result result = { 0 };
 	r->plan.touch = touch;
-	int e = run_child(r, &result, first, &r->own_setting, q);
+	int e = run_child(r, &result, first, &r->own_setting, 0, q);
+	r->own_ns = result.took_ns;
 	e = e ? e : own_end(r, &result.answer, q);
 	e = e ? e : find_other(r, &result);
 	if (!e) {
@@ -256,7 +257,10 @@ static int run_others(struct heap_replay *r, struct reader *first, const struct 
 		return error_memory();
 	for (r->count = 0; r->count < q->count && !e; r->count++) {
 		struct heap_result result = { 0 };
-		e = run_child(r, &result, first, &q->settings[r->count], q);
+		if (q->on_setting)
+			q->on_setting(q, r->count);
+		e = run_child(r, &result, first, &q->settings[r->count],
+			      HEAP_TIMES * r->own_ns + HEAP_LEAST_S * 1000000000ull, q);
 		e = e ? e : settle(r, &r->outcomes[r->count], &result);
 		heap_result_fini(&result);
 	}

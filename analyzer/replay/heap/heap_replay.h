@@ -15,6 +15,10 @@
 #define HEAP_EXACT 0.05 /* with an error of at most this, figures hold as they are */
 #define HEAP_NEAR  0.25 /* with an error of at most this, differences between two settings hold */
 
+/* A setting's replay that takes so many times as long as that of the run, and so many seconds more, is stopped. */
+#define HEAP_TIMES   8
+#define HEAP_LEAST_S 5
+
 enum heap_trust {
 	HEAP_TRUST_FIGURES,     /* HEAP_EXACT */
 	HEAP_TRUST_DIFFERENCES, /* HEAP_NEAR, or the process was never sampled */
@@ -36,6 +40,7 @@ struct heap_replay {
 	struct heap_plan plan;
 	struct heap_setting own_setting;
 	struct heap_outcome own;
+	uint64_t own_ns;               /* that its replay took */
 	struct heap_outcome *outcomes; /* of the query's settings */
 	size_t count;
 	size_t looks;   /* how many samples of the process there are */
@@ -55,6 +60,7 @@ struct heap_query {
 	/* called during the first reading of the trace, and during each replay; may be NULL */
 	void (*on_plan)(double done, uint64_t events);
 	void (*on_progress)(double done, uint64_t events);
+	void (*on_setting)(const struct heap_query *q, size_t index); /* the next of the settings begins; may be NULL */
 };
 
 /* `first` is a reader of the trace, which stays where it is; `samples` are those of `first`, NULL = none. 0 or -MT_E*;

@@ -48,6 +48,7 @@ enum heap_end {
 	HEAP_END_NO_ALLOCATOR, /* malloc is not that of `library` */
 	HEAP_END_NO_MEMORY,    /* for the child's own tables */
 	HEAP_END_NO_TRIM,      /* the C library has none, or another allocator is there */
+	HEAP_END_SLOW,         /* it was stopped: the parent's word, the child never says it */
 };
 
 struct heap_answer {

@@ -67,6 +67,9 @@ json_t *json_system(const struct host_memory *s)
 	json_object_set_new(o, "shm_peak_bytes", known(f->shm_peak));
 	json_object_set_new(o, "shm_left_bytes", known(f->shm_left));
 	json_object_set_new(o, "resident_peak_bytes", known(f->traced_peak));
+	json_object_set_new(o, "resident_end_bytes", known(f->traced_end));
+	json_object_set_new(o, "resident_end_s",
+			    f->traced_end == HOST_KILL_UNKNOWN ? json_null() : json_seconds(f->traced_end_ns));
 	json_object_set_new(o, "ledger", host_ledger(s)->known ? json_ledger(host_ledger(s)) : json_null());
 	json_object_set_new(o, "other_processes", json_others(s));
 	return o;

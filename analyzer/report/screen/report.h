@@ -77,10 +77,9 @@ unsigned report_print_headline(const struct report *r, unsigned room);
 unsigned report_print_more(const struct report *r, unsigned room);
 
 /* HOST: the ledger of the machine's memory, and the processes in it. */
+/* Was the memory of the processes looked at when the run ended? */
+bool report_knows_end(const struct report *r);
 unsigned report_print_host(const struct report *r, unsigned room);
-
-/* The line that made most in /dev/shm; NULL = none is known. */
-const char *report_shm_site(const struct report *r, const struct model_shm_maker *m);
 
 /* Processes that the kernel killed, or may have killed, as memory ran out: how many, and lines on them. */
 unsigned report_kills(const struct report *r);

@@ -238,11 +238,25 @@ static char *track_text(const struct report *r, const struct track_finding *one)
 				       BYTES((uint64_t)one->growth.rise));
 }
 
+/* The files that a line goes on making in /dev/shm; NULL = they are few. */
+static const struct evidence_growth *grown_files(const struct report *r)
+{
+	const struct evidence_host *h = &r->analysis.diagnosis->evidence.host;
+	for (size_t i = 0; i < h->growth.count; i++)
+		if (h->growth.items[i].in_files && h->growth.items[i].bytes >= SHORT_BYTES)
+			return &h->growth.items[i];
+	return NULL;
+}
+
 /* NULL: nothing goes on growing. */
 static char *grown_text(const struct report *r)
 {
 	size_t others;
 	const struct owner_finding *line = largest_line(r, &others);
+	const struct evidence_growth *files = grown_files(r);
+	if (files && (!line || (double)files->bytes > line->growth.growth.bytes))
+		return output_format("%s makes more and more files in /dev/shm, %s, %s/s", files->site,
+				     BYTES(files->bytes), BYTES((uint64_t)files->per_second));
 	const struct track_finding *track = line ? NULL : largest_track(r, OUTLOOK_NONE);
 	const bool unknown = r->leaks.unproven || !(selection_has_kinds(r->selection) & MT_IMPORT_HISTORY);
 	if (!line && !track)

@@ -24,25 +24,41 @@ struct line {
 	uint64_t bytes;
 };
 
+#define ALIKE       0.9           /* what it says of another moment is the same */
+#define AT_END_NS   2000000000ull /* a look so long before the run's end, or ... */
+#define AT_END_PART 20            /* ... this part of it, tells of the end */
+
+bool report_knows_end(const struct report *r)
+{
+	const struct host_facts *f = r->analysis.host ? host_facts(r->analysis.host) : NULL;
+	const uint64_t run = reader_duration_ns(r->selection->reader);
+	return f && f->traced_end != HOST_KILL_UNKNOWN &&
+	       f->traced_end_ns + higher(AT_END_NS, run / AT_END_PART) >= run;
+}
+
 #define BYTES_OR_NONE(n) ((n) == HOST_KILL_UNKNOWN ? "-" : BYTES(n))
 
 /* The next form where one does not fit. */
-static char *heading(const struct host_memory *s, int form)
+static char *heading(const struct report *r, int form)
 {
-	const struct host_ledger *l = host_ledger(s);
-	const struct host_facts *f = host_facts(s);
+	const struct host_ledger *l = host_ledger(r->analysis.host);
+	const struct host_facts *f = host_facts(r->analysis.host);
 	if (form == 2)
 		return output_format("HOST at %s, %s %% of %s used%s", DURATION(l->ns), PERCENT(l->used, l->total),
 				     BYTES(l->total), l->cgroup ? "   cgroup" : "");
 	char *swap = f->swap_total && f->swap_total != HOST_KILL_UNKNOWN
-			     ? output_format("swap %s of %s", BYTES(f->swap_peak), BYTES(f->swap_total))
-			     : strdup("no swap");
-	const char *group = form ? "cgroup's limit   " : "limit of its cgroup   ",
+			     ? output_format("   swap %s of %s", BYTES(f->swap_peak), BYTES(f->swap_total))
+			     : NULL,
+	     *end = report_knows_end(r) ? output_format(form ? "   %s at the end" : "   this run %s at the end",
+							BYTES(f->traced_end))
+					: NULL;
+	const char *group = form ? "   cgroup's limit" : "   limit of its cgroup",
 		   *estimated = form ? "   (estimated)" : "   (shares estimated)";
-	char *text =
-		output_format("HOST at %s, %s %% of %s used   %s%s%s", DURATION(l->ns), PERCENT(l->used, l->total),
-			      BYTES(l->total), l->cgroup ? group : "", swap ? swap : "", l->estimated ? estimated : "");
+	char *text = output_format("HOST at %s, %s %% of %s used%s%s%s%s", DURATION(l->ns), PERCENT(l->used, l->total),
+				   BYTES(l->total), l->cgroup ? group : "", swap ? swap : "", end ? end : "",
+				   l->estimated ? estimated : "");
 	free(swap);
+	free(end);
 	return text;
 }
 
@@ -117,6 +133,22 @@ static unsigned print_distance(const struct report *r)
 	return 1;
 }
 
+/* What allocators keep is told as of the end: where the table is of another moment, in which they kept less, a line has
+ * what the end's would have. */
+static unsigned print_kept(const struct report *r)
+{
+	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
+	const struct host_ledger *l = host_ledger(r->analysis.host);
+	const struct figures *f = NULL;
+	for (size_t i = 0; !f && i < v->held_count; i++)
+		f = reasons_find(&v->held[i].evidence, REASON_heap_keeps);
+	if (!f || (double)l->kept >= ALIKE * (double)f->bytes)
+		return 0;
+	output_fit_line(STYLE_FAINT,
+			output_format("  at the end: live %s, kept by allocators %s", BYTES(f->used), BYTES(f->bytes)));
+	return 1;
+}
+
 /* ---- the ledger: two rows side by side, where there is room ------------------------------------------------- */
 
 /* What is too little for a row of its own shares one, so that the rows add up. */
@@ -187,25 +219,18 @@ static unsigned print_ledger(const struct report *r)
 	return lines + !exact;
 }
 
-const char *report_shm_site(const struct report *r, const struct model_shm_maker *m)
-{
-	const struct process *p = reader_process(r->selection->reader, m->process);
-	const uint32_t stack = m->node ? stacks_of(r->selection->stacks, p, m->node, m->node2) : 0;
-	return stack ? diagnosis_call(r->analysis.diagnosis, stack) : NULL;
-}
-
 /* Who made the files of that row, if most of it can be theirs. */
 static unsigned print_shm_maker(const struct report *r)
 {
 	const struct host_ledger *l = host_ledger(r->analysis.host);
-	const struct model_shm_maker *m = model_shm_maker(r->selection->model);
-	if (!m || (double)l->shm_files < SHOWN * (double)l->total || m->bytes < l->shm_files / 2)
+	const struct evidence_shm *m = &r->analysis.diagnosis->evidence.host.shm;
+	if (!m->files || (double)l->shm_files < SHOWN * (double)l->total || m->bytes < l->shm_files / 2)
 		return 0;
-	const char *site = report_shm_site(r, m);
+	char *several = m->processes > 1 ? output_format(" in %u processes", m->processes) : NULL;
 	output_fit_line(STYLE_FAINT,
-			output_format("  made in /dev/shm: %s file%s, %s, by %s", COUNT(m->files),
-				      m->files == 1 ? "" : "s", BYTES(m->bytes),
-				      site ? site : reader_process(r->selection->reader, m->process)->name));
+			output_format("  made in /dev/shm: %s file%s, %s, by %s%s", COUNT(m->files),
+				      m->files == 1 ? "" : "s", BYTES(m->bytes), m->site, several ? several : ""));
+	free(several);
 	return 1;
 }
 
@@ -342,11 +367,8 @@ unsigned report_print_host(const struct report *r, unsigned room)
 	if (!l->known || !l->total || room < 6)
 		return 0;
 	print("\n");
-	output_first_line(STYLE_HEAD,
-			  (char *[]){ heading(r->analysis.host, 0), heading(r->analysis.host, 1),
-				      heading(r->analysis.host, 2) },
-			  3);
-	unsigned lines = 2 + print_distance(r) + print_ledger(r) + print_shm_maker(r);
+	output_first_line(STYLE_HEAD, (char *[]){ heading(r, 0), heading(r, 1), heading(r, 2) }, 3);
+	unsigned lines = 2 + print_distance(r) + print_ledger(r) + print_kept(r) + print_shm_maker(r);
 	if (room > lines + 3)
 		lines += print_freed(r);
 	if (room > lines + 2)

@@ -161,12 +161,13 @@ static json_t *json_process(const struct report *r, const struct model_process *
 
 static json_t *json_shm_maker(const struct report *r)
 {
-	const struct model_shm_maker *m = model_shm_maker(r->selection->model);
-	if (!m)
+	const struct evidence_shm *m = &r->analysis.diagnosis->evidence.host.shm;
+	if (!m->files)
 		return json_null();
 	json_t *o = json_object();
-	json_object_set_new(o, "site", json_text(report_shm_site(r, m)));
-	json_object_set_new(o, "pid", json_integer(reader_process(r->selection->reader, m->process)->pid));
+	json_object_set_new(o, "site", json_text(m->site));
+	json_object_set_new(o, "pid", json_integer(m->pid));
+	json_object_set_new(o, "processes", json_integer(m->processes));
 	json_object_set_new(o, "files", json_bytes(m->files));
 	json_object_set_new(o, "bytes", json_bytes(m->bytes));
 	return o;

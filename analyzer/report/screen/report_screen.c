@@ -406,6 +406,18 @@ static char *host_pool(const struct selection *sel)
 }
 
 #define BRIEF_WORTH 5
+/* What the processes had in memory, all together: 0 lines where nobody looked, or only some of it is shown. */
+static unsigned resident_row(struct table *t, const struct report *r)
+{
+	const struct selection *sel = r->selection;
+	const struct host_facts *f = r->analysis.host ? host_facts(r->analysis.host) : NULL;
+	if (!f || f->traced_end == HOST_KILL_UNKNOWN || !f->traced_peak || sel->processes || sel->from_ns ||
+	    sel->until_ns != UINT64_MAX)
+		return 0;
+	table_row(t, (const char *[]){ "  resident", BYTES(f->traced_peak), DURATION(f->traced_peak_ns),
+				       report_knows_end(r) ? BYTES(f->traced_end) : "-", "", "", "", "", "" });
+	return 1;
+}
 
 static unsigned print_totals(const struct report *r, unsigned room)
 {
@@ -439,6 +451,7 @@ static unsigned print_totals(const struct report *r, unsigned room)
 		if (kind == MODEL_HEAP && pool)
 			table_note(t, 2, pool);
 	}
+	lines += resident_row(t, r);
 	char *classes = sel->kinds & 1u << MODEL_MAP && !r->brief ? map_classes(sel) : NULL;
 	if (classes)
 		table_note(t, 2, classes);

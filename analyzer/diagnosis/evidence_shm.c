@@ -1,0 +1,91 @@
+#include "analyzer/diagnosis/evidence_shm.h"
+
+#include "analyzer/util/error.h"
+#include "analyzer/util/minmax.h"
+
+#include <string.h>
+
+#define LEAST_FILES 8
+#define SPAN        0.5  /* of the time since the first file: then it is no start-up */
+#define STAYS       0.75 /* of what was made, or more, was there at once */
+
+static const char *line_of(struct diagnosis *diagnosis, const struct model_shm_maker *m)
+{
+	const struct process *p = reader_process(diagnosis->selection->reader, m->process);
+	const uint32_t stack = m->node ? stacks_of(diagnosis->selection->stacks, p, m->node, m->node2) : 0;
+	return stack ? diagnosis_call(diagnosis, stack) : p->name;
+}
+
+/* To one of the same line, or as another. */
+static void add(struct evidence_shm *list, size_t *count, const struct evidence_shm *one)
+{
+	size_t i = 0;
+	while (i < *count && strcmp(list[i].site, one->site) != 0)
+		i++;
+	if (i == *count) {
+		list[(*count)++] = *one;
+		return;
+	}
+	struct evidence_shm *s = &list[i];
+	if (one->most > s->most) {
+		s->pid = one->pid;
+		s->most = one->most;
+	}
+	s->processes++;
+	s->files += one->files;
+	s->bytes += one->bytes;
+	s->first_ns = lower(s->first_ns, one->first_ns);
+	s->last_ns = higher(s->last_ns, one->last_ns);
+}
+
+int evidence_shm(struct diagnosis *diagnosis)
+{
+	const struct model_shm_maker *makers;
+	const size_t all = model_shm_makers(diagnosis->selection->model, &makers);
+	struct evidence_shm *list = diagnosis_alloc(diagnosis, all * sizeof(*list)), *most = NULL;
+	size_t count = 0;
+	if (!list)
+		return error_memory();
+	for (size_t i = 0; i < all; i++)
+		add(list, &count,
+		    &(struct evidence_shm){
+			    .site = line_of(diagnosis, &makers[i]),
+			    .pid = reader_process(diagnosis->selection->reader, makers[i].process)->pid,
+			    .processes = 1,
+			    .files = makers[i].files,
+			    .bytes = makers[i].bytes,
+			    .most = makers[i].bytes,
+			    .first_ns = makers[i].first_ns,
+			    .last_ns = makers[i].last_ns,
+		    });
+	for (size_t i = 0; i < count; i++)
+		most = !most || list[i].bytes > most->bytes ? &list[i] : most;
+	if (most)
+		diagnosis->evidence.host.shm = *most;
+	return 0;
+}
+
+struct evidence_growth evidence_shm_growth(const struct diagnosis *diagnosis)
+{
+	const struct evidence_shm *s = &diagnosis->evidence.host.shm;
+	const struct host_facts *f = diagnosis->system ? host_facts(diagnosis->system) : NULL;
+	const double span = (double)(s->last_ns - s->first_ns),
+		     spread = (double)less(f ? f->traced_end_ns : 0, s->first_ns);
+	const uint64_t came = f && f->shm_peak != HOST_KILL_UNKNOWN ? less(f->shm_peak, f->shm_start) : 0;
+	struct evidence_growth none = { 0 };
+	if (s->files < LEAST_FILES || span <= 0 || span < SPAN * spread || (double)came < STAYS * (double)s->bytes)
+		return none;
+	return (struct evidence_growth){
+		.site = s->site,
+		.of = "/dev/shm",
+		.in_files = true,
+		.sites = 1,
+		.site_bytes = s->bytes,
+		.fit = { GROWTH_LINEAR, CERTAINTY_MEDIUM, 0 },
+		.bytes = lower(s->bytes, came),
+		.per_second = (double)s->bytes / span * 1e9,
+		.block_bytes = s->bytes / s->files,
+		.outlook = OUTLOOK_GROWS,
+		.lasted_s = span / 1e9,
+	};
+}
