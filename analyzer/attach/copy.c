@@ -239,8 +239,8 @@ static bool copy_piece(const struct copying *k, const struct copy_range *r, uint
 	return target_read(k->t, at, to.iov_base, end - at);
 }
 
-/* Is there something to copy: is it in memory (bit 63) or swapped out (62)? What a file still backs (61) of a module has
- * never been written to. */
+/* Is there something to copy: is it in memory (bit 63) or swapped out (62)? What a file still backs (61) of a module
+ * has never been written to. */
 static bool is_there(const struct copy_range *r, uint64_t page)
 {
 	return page >> 62 & 1 || (page >> 63 && !(r->kind == COPY_GLOBALS && page >> 61 & 1));

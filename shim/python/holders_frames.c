@@ -170,8 +170,9 @@ static void walk_thread(uintptr_t state, uint32_t thread)
 /* Of greenlets that wait: their innermost frames' objects. */
 static struct mt_hold_words waiting;
 
-/* A greenlet's own memory (class Greenlet, struct PythonState of greenlet 1 to 3) has its innermost frame while it waits,
- * and does not tell the collector. Nobody else has these frames: the thread's list has those of the running one. */
+/* A greenlet's own memory (class Greenlet, struct PythonState of greenlet 1 to 3) has its innermost frame while it
+ * waits, and does not tell the collector. Nobody else has these frames: the thread's list has those of the running
+ * one. */
 void mt_hold_greenlet(uintptr_t object, uintptr_t bytes)
 {
 	enum { OWN_BYTES = 512 };

@@ -472,8 +472,9 @@ static int is_class(uintptr_t table)
 	       mt_hold_place(mt_word(table)) == MT_PLACE_CODE;
 }
 
-/* Memory of C++: what begins with a pointer to such a table is an object of a class. Of what doesn't, an array or a node
- * of a container, some few are followed in a row: lists that allocators keep of their blocks lead from each to all. */
+/* Memory of C++: what begins with a pointer to such a table is an object of a class. Of what doesn't, an array or a
+ * node of a container, some few are followed in a row: lists that allocators keep of their blocks lead from each to
+ * all. */
 static void visit_block(uintptr_t pending)
 {
 	uintptr_t at = pending & ~(uintptr_t)15, first = mt_word(at);

@@ -16,8 +16,9 @@ struct heap_result {
 	uint64_t took_ns;       /* in all */
 };
 
-/* Runs a replay, in which the child may have `most_bytes` of anonymous memory and `most_ns` (0 = any) of time. -MT_E* if reading the trace or starting
- * the child failed, else 0: a failure of the allocator is in the answer. heap_result_fini() in either case. */
+/* Runs a replay, in which the child may have `most_bytes` of anonymous memory and `most_ns` (0 = any) of time. -MT_E*
+ * if reading the trace or starting the child failed, else 0: a failure of the allocator is in the answer.
+ * heap_result_fini() in either case. */
 int heap_child_run(struct heap_result *out, struct reader *first, const struct heap_plan *plan,
 		   const struct heap_setting *setting, uint64_t most_bytes, uint64_t most_ns,
 		   void (*on_progress)(double done, uint64_t events));

@@ -1,7 +1,7 @@
 /*
  * A trace of Perfetto's (perfetto.dev; protos/perfetto/trace): counters of what is known over time, phases and steps as
- * slices, failures as instants, and what was alive at the peak and at the end as heap profiles, one for each process and
- * kind of memory.
+ * slices, failures as instants, and what was alive at the peak and at the end as heap profiles, one for each process
+ * and kind of memory.
  *
  * What its trace_processor demands without a word: all clocks in a ClockSnapshot, or heap profiles are dropped;
  * strings, frames and callstacks as InternedData; a packet sequence of its own for each (process, heap), or figures

@@ -12,8 +12,9 @@ struct symbol_table;
 struct symbol_table *symbol_table_new(Dwfl_Module *module);
 void symbol_table_free(struct symbol_table *);
 
-/* The mangled name of the function or variable at `address`; of several the one that is best shown. NULL = none. *kept points to a
- * pointer that the caller may use for this symbol: it is NULL at first, and keeps what is stored there. */
+/* The mangled name of the function or variable at `address`; of several the one that is best shown. NULL = none.
+ * *kept points to a pointer that the caller may use for this symbol: it is NULL at first, and keeps what is stored
+ * there. */
 const char *symbol_table_find(struct symbol_table *, uint64_t address, const void ***kept);
 
 #endif
