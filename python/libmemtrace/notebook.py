@@ -1,6 +1,6 @@
 """%load_ext libmemtrace
 
-    %%memtrace                  # runs the cell as a phase, then says what had the memory at its peak
+    %%memtrace                  # runs the cell as a phase, then says what it kept and who had the memory at its peak
     %%memtrace leaks -n 5       # ... or what another command says of it
     %memtrace report            # of the whole kernel so far
     %memtrace html              # the page, in the notebook
@@ -9,6 +9,7 @@ A kernel that was not started under memtrace (`python -m libmemtrace.kernel inst
 can't be, cells run as they are, and %memtrace says why.
 """
 import os
+import re
 import shlex
 import tempfile
 from typing import Any, List
@@ -17,6 +18,17 @@ from IPython.core.magic import Magics as _Magics
 from IPython.core.magic import line_cell_magic, magics_class
 
 from . import marks, trace
+
+
+OWNERS = re.compile(r"^LARGEST .*(?:\n +.*)*", re.M)  # what a report's headings name so
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if abs(size) < 1024:
+            return "%.*f %s" % (unit != "B", size, unit)
+        size /= 1024
+    return "%.2f GiB" % size
 
 
 @magics_class
@@ -46,8 +58,32 @@ class Magics(_Magics):
         name = "cell %d" % self.cells
         with marks.phase(name):
             self.shell.run_cell(cell)
-        if trace.directory() is not None:
-            self._show([*(words or ["peak", "-n", "10"]), "--from", "phase:" + name, "--to", "phase:" + name])
+        if trace.directory() is None:
+            return
+        there = ["--from", "phase:" + name, "--to", "phase:" + name]
+        if words:
+            self._show([*words, *there])
+        else:
+            self._show_cell(name, there)
+
+    def _show_cell(self, name: str, there: List[str]) -> None:
+        """What the cell added to each kind of memory, and who had most at the peak."""
+        answer = trace.ask("timeline", "--by", "phase")
+        rows = [row for row in (answer or {}).get("phases", ()) if row["phase"] == name and row["track"] != "map"]
+        pools = {row["track"] for row in rows if row["track"].endswith(" pool")}
+        for row in rows:
+            if row["track"] + " pool" not in pools:
+                kept, high = row["kept_bytes"], row["high_bytes"] - row["start_bytes"]
+                print("%-12s %s%s by this cell, at most +%s" % ("heap" if row["track"] == "host" else row["track"], "+" if kept >= 0 else "", _bytes(kept), _bytes(high)))
+        for owners in OWNERS.findall(trace.text("report", "-n", "5", *there) or ""):
+            print(self._with_cells(owners))
+
+    def _with_cells(self, text: str) -> str:
+        """What IPython calls the code of a cell is In [7] to its author (the names are kept since IPython 7.29)."""
+        names = getattr(getattr(self.shell, "compile", None), "_filename_map", {})
+        for file, number in names.items():
+            text = re.sub(re.escape(os.path.basename(file)) + r"(?=:\d)", "In [%d]" % number, text)
+        return text
 
     def _show(self, words: List[str]) -> None:
         if words[0] == "html":
@@ -55,7 +91,7 @@ class Magics(_Magics):
             return
         done = trace.run(*words)
         if done is not None:
-            print((done.stdout + done.stderr).decode("utf-8", "replace"))
+            print(self._with_cells((done.stdout + done.stderr).decode("utf-8", "replace")))
 
     def _show_page(self, words: List[str]) -> None:
         from IPython.display import HTML, display

@@ -64,8 +64,8 @@ def attach() -> Optional[str]:
 
 
 def environment() -> Dict[str, str]:
-    """For the command, which wants neither to be recorded nor another allocator."""
-    return {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "PYTHONMALLOC")}
+    """For the command, which wants neither to be recorded nor another allocator. An empty list says that it is no program's child that was lost."""
+    return {k: "" if k == "LD_PRELOAD" else v for k, v in os.environ.items() if k != "PYTHONMALLOC"}
 
 
 def run(*words: str) -> Optional["subprocess.CompletedProcess[bytes]"]:

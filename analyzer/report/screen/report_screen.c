@@ -732,7 +732,7 @@ static const struct part {
 	{ report_print_alive, { { 45, 50, 10 }, { 88, 80, 80 } }, { 1, 6 } },
 	{ report_print_host, { { 40, 20, 84 }, { 60, 50, 84 } }, { 7, 8 } },
 	{ report_print_device_owners, { { 87, 88, 0 }, { 87, 0, 0 } }, { 4, 9 } },
-	{ report_print_heap_owners, { { 86, 0, 80 }, { 86, 0, 60 } }, { 4, 9 } },
+	{ report_print_heap_owners, { { 86, 0, 80 }, { 86, 0, 60 } }, { 4, 8 } },
 	{ report_print_other_owners, { { 55, 0, 10 }, { 55, 0, 10 } }, { 3, 0 } },
 	{ print_tail, { { 0, 0, 0 }, { 50, 0, 0 } }, { 0, 0 } },
 	{ temporary, { { 0, 0, 0 }, { 58, 0, 0 } }, { 0, 0 } },
