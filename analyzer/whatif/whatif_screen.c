@@ -132,8 +132,8 @@ static void print_outcomes(const struct selection *sel, const struct replay *r, 
 			   const struct whatif_question *q)
 {
 	static const struct column columns[] = {
-		{ "setting", LEFT, false },  { "reserved", RIGHT, false }, { "in use", RIGHT, false },
-		{ "retries", RIGHT, false }, { "needs", RIGHT, false },    { "does it fit?", LEFT, true },
+		{ "setting", LEFT, false },     { "reserved", RIGHT, WORTH(3) }, { "in use", RIGHT, WORTH(2) },
+		{ "retries", RIGHT, WORTH(1) }, { "needs", RIGHT, false },       { "does it fit?", LEFT, true },
 	};
 	size_t order[WHATIF_MOST_CASES], count = rank(t, q, order);
 	struct table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]), 2);

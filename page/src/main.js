@@ -82,7 +82,7 @@ function firstTheme() {
 }
 
 function help() {
-  const keys = [["o p e", "failure, peak, end"], ["[ ]", "the moment before, the one after"], [".", "forget range, filter and zoom"], ["1 to 9", "tabs"], ["left, right", "in the picture of blocks: from one change to the next"], ["a g m t d", "alive, grew, allocated (made), temporary, difference"], ["/", "search; shift-click on a frame shows what goes through it alone"], ["Tab, arrows, Enter", "in the flame graph: into it, from frame to frame, choose"], ["i s", "inverted; callers and callees"], ["n", "number of blocks, not bytes"], ["+ -", "zoom in time, as the wheel does"], ["l", "dark or light"], ["?", "this"]];
+  const keys = [["o p e", "failure, peak, end"], ["[ ]", "the moment before, the one after"], [".", "forget range, filter and zoom"], ["1 to 9, 0", "tabs"], ["left, right", "in the picture of blocks: from one change to the next"], ["a g m t d", "alive, grew, allocated (made), temporary, difference"], ["/", "search; shift-click on a frame shows what goes through it alone"], ["Tab, arrows, Enter", "in the flame graph: into it, from frame to frame, choose"], ["i s", "inverted; callers and callees"], ["n", "number of blocks, not bytes"], ["+ -", "zoom in time, as the wheel does"], ["l", "dark or light"], ["?", "this"]];
   const old = document.querySelector("dialog");
   if (old) { old.remove(); return; }
   const box = el("dialog", {}, el("h2", {}, "Keys"), el("dl", { class: "facts" }, keys.map(([k, what]) => el("div", {}, el("dt", { class: "m" }, k), el("dd", {}, what)))), el("button", { type: "button", onclick: () => box.remove() }, "Close"));
@@ -270,7 +270,7 @@ async function begin() {
   data = await load();
   if (data.raw.holders.length) tabs.push(["holders", "Holders"]);
   if (data.raw.changes) tabs.push(["changes", "Changes"]);
-  tabs.forEach(([key], i) => { keys[i + 1] = () => set({ tab: key }); });
+  tabs.slice(0, 10).forEach(([key], i) => { keys[(i + 1) % 10] = () => set({ tab: key }); }); // 0 is the tenth, as on keyboards
   Object.assign(state, read());
   Object.assign(window.memtrace, { data, state, work, set, track, when, valueOf, valuesOf, treeOf, windowAt, layers: layersNow, blocks: () => stackOf(blocksOf(data, track())), seconds, command: () => command(data, track()) });
   if (!data.tracks.some(t => t.peak)) {
