@@ -179,8 +179,9 @@ class HostAudit(audit.Audit):
     def machine(self):
         """What the program knows of the rows, beside what the kernel says of them."""
         super().machine()
-        handed = self.done.account["prefetched_bytes"] // len(self.done.account["workers"])  # what one process made
-        self.claim(r"^  made in /dev/shm: ([\d,]+) files?, (FIGURE), by incident4.py:112 main$", handed // SAMPLE, handed, what="made in /dev/shm", count=(0, 1))
+        handed = self.done.account["prefetched_bytes"]
+        self.claim(r"^  made in /dev/shm: ([\d,]+) files?, (FIGURE), by incident4.py:112 main in (\d+) processes$", handed // SAMPLE, handed,
+                   str(len(self.done.account["workers"])), what="made in /dev/shm", count=(0, 1))
         if not self.done.limit:
             return
         done, ledger, rows = self.done, self.report["system"]["ledger"], self.host()

@@ -389,5 +389,17 @@ def case_json_is_json(command):
     json.loads(mt.execute([mt.MEMTRACE, command, "--json", recorded().path]).out)
 
 
+def case_resident_memory_is_on_the_first_screen():
+    """What the kernel says of the process, which is more than its blocks; where no sample was near its end there is no such row."""
+    program = "import time\nkept = bytearray(200 << 20)\nfor at in range(0, len(kept), 4096): kept[at] = 1\ntime.sleep(4)\nprint(open('/proc/self/smaps_rollup').read())"
+    done = mt.shimmed([sys.executable, "-c", program])
+    own, = [int(n) / 1024 for n in re.findall(r"^Pss:\s+(\d+) kB", done.out, re.M)]
+    peak, end = map(float, re.search(r"^  sampled RSS +([\d.]+) MiB .*? ([\d.]+) MiB", done.trace.settle().summary(), re.M).groups())
+    for figure in peak, end:  # without the library's own files, which the process has mapped
+        mt.between(200, figure, own + 1, "MiB in memory")
+    short = mt.shimmed([sys.executable, "-c", "pass"]).trace.settle()
+    mt.check("sampled RSS" not in short.summary(), short.summary())
+
+
 if __name__ == "__main__":
     mt.main()

@@ -52,7 +52,14 @@ class Host(Claims):
                        sum(s.live_bytes for s in live), sum(s.live_blocks for s in live),
                        sums.allocations, sums.frees, (sums.temporary - TEMPORARY_SLACK, sums.temporary + TEMPORARY_SLACK), str(sums.failed or "-"),
                        what=name, section="HOST MEMORY", count=(0, 1))
+        self.resident()
         self.own_allocators()
+
+    def resident(self):
+        """Pages that are shared count once, so the sum of all is the most."""
+        done, looks = self.done, self.done.watch
+        most = (looks.sum_of("VmRSS", done.began, done.ended)[1] if looks.of_process else screen.memory_of_machine()) + SLACK
+        self.claim(r"^HOST at .* used .*?(FIGURE) at the end", (0, most), what="resident at the end", count=(0, 1))
 
     def own_allocators(self):
         """What a library's or program's own maps is no more than the books have of that."""

@@ -24,16 +24,17 @@ struct line {
 	uint64_t bytes;
 };
 
-#define ALIKE       0.9           /* what it says of another moment is the same */
-#define AT_END_NS   2000000000ull /* a look so long before the run's end, or ... */
-#define AT_END_PART 20            /* ... this part of it, tells of the end */
+#define ALIKE        0.9           /* what it says of another moment is the same */
+#define AT_END_NS    2000000000ull /* a look so long before the run's end tells of the end, but of a short run ... */
+#define AT_END_SHORT 5             /* ... only one in this part of it, */
+#define AT_END_PART  20            /* and of a long one also one in this part */
 
 bool report_knows_end(const struct report *r)
 {
 	const struct host_facts *f = r->analysis.host ? host_facts(r->analysis.host) : NULL;
 	const uint64_t run = reader_duration_ns(r->selection->reader);
 	return f && f->traced_end != HOST_KILL_UNKNOWN &&
-	       f->traced_end_ns + higher(AT_END_NS, run / AT_END_PART) >= run;
+	       f->traced_end_ns + higher(lower(AT_END_NS, run / AT_END_SHORT), run / AT_END_PART) >= run;
 }
 
 #define BYTES_OR_NONE(n) ((n) == HOST_KILL_UNKNOWN ? "-" : BYTES(n))

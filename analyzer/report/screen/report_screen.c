@@ -406,16 +406,29 @@ static char *host_pool(const struct selection *sel)
 }
 
 #define BRIEF_WORTH 5
-/* What the processes had in memory, all together: 0 lines where nobody looked, or only some of it is shown. */
+#define NEAR        0.05 /* of a process's peak, as the kernel counts it: samples that missed more say too little */
+
+static bool is_peak_seen(const struct report *r)
+{
+	for (unsigned i = 0; i < reader_processes(r->selection->reader); i++) {
+		const struct host_process *p = host_process(r->analysis.host, i);
+		if (p->rss_peak != HOST_KILL_UNKNOWN && (double)p->rss_seen < (1 - NEAR) * (double)p->rss_peak)
+			return false;
+	}
+	return true;
+}
+
+/* Of the summary: what the processes had in memory, all together, which --all has by parts. 0 lines where nobody looked
+ * in time, or only some of it is shown. */
 static unsigned resident_row(struct table *t, const struct report *r)
 {
 	const struct selection *sel = r->selection;
 	const struct host_facts *f = r->analysis.host ? host_facts(r->analysis.host) : NULL;
-	if (!f || f->traced_end == HOST_KILL_UNKNOWN || !f->traced_peak || sel->processes || sel->from_ns ||
-	    sel->until_ns != UINT64_MAX)
+	if (!r->brief || !f || !report_knows_end(r) || !f->traced_peak || sel->processes || sel->from_ns ||
+	    sel->until_ns != UINT64_MAX || !is_peak_seen(r))
 		return 0;
-	table_row(t, (const char *[]){ "  resident", BYTES(f->traced_peak), DURATION(f->traced_peak_ns),
-				       report_knows_end(r) ? BYTES(f->traced_end) : "-", "", "", "", "", "" });
+	table_row(t, (const char *[]){ "  sampled RSS", BYTES(f->traced_peak), DURATION(f->traced_peak_ns),
+				       BYTES(f->traced_end), "", "", "", "", "" });
 	return 1;
 }
 
@@ -732,7 +745,7 @@ static const struct part {
 	{ report_print_alive, { { 45, 50, 10 }, { 88, 80, 80 } }, { 1, 6 } },
 	{ report_print_host, { { 40, 20, 84 }, { 60, 50, 84 } }, { 7, 8 } },
 	{ report_print_device_owners, { { 87, 88, 0 }, { 87, 0, 0 } }, { 4, 9 } },
-	{ report_print_heap_owners, { { 86, 0, 80 }, { 86, 0, 60 } }, { 4, 8 } },
+	{ report_print_heap_owners, { { 86, 0, 80 }, { 86, 0, 60 } }, { 4, 9 } },
 	{ report_print_other_owners, { { 55, 0, 10 }, { 55, 0, 10 } }, { 3, 0 } },
 	{ print_tail, { { 0, 0, 0 }, { 50, 0, 0 } }, { 0, 0 } },
 	{ temporary, { { 0, 0, 0 }, { 58, 0, 0 } }, { 0, 0 } },
