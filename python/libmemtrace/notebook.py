@@ -18,17 +18,9 @@ from IPython.core.magic import Magics as _Magics
 from IPython.core.magic import line_cell_magic, magics_class
 
 from . import marks, trace
-
+from .fleet.words import size
 
 OWNERS = re.compile(r"^LARGEST .*(?:\n +.*)*", re.M)  # what a report's headings name so
-
-
-def _bytes(size: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if abs(size) < 1024:
-            return "%.*f %s" % (unit != "B", size, unit)
-        size /= 1024
-    return "%.2f GiB" % size
 
 
 @magics_class
@@ -74,7 +66,7 @@ class Magics(_Magics):
         for row in rows:
             if row["track"] + " pool" not in pools:
                 kept, high = row["kept_bytes"], row["high_bytes"] - row["start_bytes"]
-                print("%-12s %s%s by this cell, at most +%s" % ("heap" if row["track"] == "host" else row["track"], "+" if kept >= 0 else "", _bytes(kept), _bytes(high)))
+                print("%-12s %s%s by this cell, at most +%s" % ("heap" if row["track"] == "host" else row["track"], "+" if kept >= 0 else "", size(kept), size(high)))
         for owners in OWNERS.findall(trace.text("report", "-n", "5", *there) or ""):
             print(self._with_cells(owners))
 

@@ -1,5 +1,6 @@
 #include "analyzer/model/holders/holders.h"
 
+#include "analyzer/model/holders/hold_parts.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
@@ -450,25 +451,12 @@ static int find_many(struct finding *f)
 
 /* ---- rows ---- */
 
-struct part {
-	uint32_t row, site;
-	uint64_t bytes;
-};
-
-static int by_row(const void *a, const void *b)
-{
-	const struct part *x = a, *y = b;
-	if (x->row != y->row)
-		return x->row < y->row ? -1 : 1;
-	return x->site < y->site ? -1 : x->site > y->site;
-}
-
 /* Each block belongs to the nearest row above it. */
 static int sum_rows(struct finding *f)
 {
 	const struct hold_graph *g = f->g;
 	size_t count = 0;
-	struct part *parts = vec_calloc(g->reached + 1ul, sizeof(*parts));
+	struct hold_part *parts = vec_calloc(g->reached + 1ul, sizeof(*parts));
 	if (!parts)
 		return error_memory();
 	for (uint32_t i = 1; i < g->reached; i++) {
@@ -482,17 +470,14 @@ static int sum_rows(struct finding *f)
 		const struct hold_block *b = hold_block(g, node);
 		f->h->list[f->row[node]].bytes += bytes;
 		f->h->list[f->row[node]].blocks++;
-		parts[count++] = (struct part){ f->row[node], b ? b->site : UINT32_MAX, bytes };
+		parts[count++] = (struct hold_part){ f->row[node], b ? b->site : UINT32_MAX, bytes };
 	}
-	qsort(parts, count, sizeof(*parts), by_row);
-	for (size_t i = 0, k; i < count; i = k) {
-		uint64_t sum = 0;
-		for (k = i; k < count && parts[k].row == parts[i].row && parts[k].site == parts[i].site; k++)
-			sum += parts[k].bytes;
+	count = hold_parts_join(parts, count);
+	for (size_t i = 0; i < count; i++) {
 		struct holder *row = &f->h->list[parts[i].row];
-		if (sum > row->site_bytes) {
+		if (parts[i].bytes > row->site_bytes) {
 			row->site = parts[i].site;
-			row->site_bytes = sum;
+			row->site_bytes = parts[i].bytes;
 		}
 	}
 	free(parts);

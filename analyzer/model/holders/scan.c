@@ -1,5 +1,6 @@
 #include "analyzer/model/holders/scan.h"
 
+#include "analyzer/model/holders/hold_parts.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/search.h"
@@ -493,25 +494,12 @@ static int find_tops(struct scanning *k)
 	return e;
 }
 
-struct part {
-	uint32_t row, site;
-	uint64_t bytes;
-};
-
-static int by_row(const void *a, const void *b)
-{
-	const struct part *x = a, *y = b;
-	if (x->row != y->row)
-		return x->row < y->row ? -1 : 1;
-	return x->site < y->site ? -1 : x->site > y->site;
-}
-
 static int sum_rows(struct scanning *k)
 {
 	const struct hold_graph *g = k->graph;
 	struct scan *s = k->out;
 	size_t count = 0;
-	struct part *parts = vec_calloc(k->count + 1, sizeof(*parts));
+	struct hold_part *parts = vec_calloc(k->count + 1, sizeof(*parts));
 	if (!parts)
 		return error_memory();
 	for (uint32_t i = 1; i < g->reached; i++) {
@@ -526,18 +514,14 @@ static int sum_rows(struct scanning *k)
 		row->blocks++;
 		s->lost_bytes += row->what == SCAN_LOST ? b->size : 0;
 		s->lost_blocks += row->what == SCAN_LOST;
-		parts[count++] = (struct part){ k->row[node], b->site, b->size };
+		parts[count++] = (struct hold_part){ k->row[node], b->site, b->size };
 	}
-	if (count)
-		qsort(parts, count, sizeof(*parts), by_row);
-	for (size_t i = 0, j; i < count; i = j) {
-		uint64_t sum = 0;
-		for (j = i; j < count && parts[j].row == parts[i].row && parts[j].site == parts[i].site; j++)
-			sum += parts[j].bytes;
+	count = hold_parts_join(parts, count);
+	for (size_t i = 0; i < count; i++) {
 		struct scan_row *row = &s->rows[parts[i].row];
-		if (sum > row->site_bytes) {
+		if (parts[i].bytes > row->site_bytes) {
 			row->site = parts[i].site;
-			row->site_bytes = sum;
+			row->site_bytes = parts[i].bytes;
 		}
 	}
 	free(parts);

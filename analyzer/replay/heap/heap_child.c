@@ -2,6 +2,7 @@
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"
+#include "analyzer/util/ticks.h"
 #include "analyzer/util/vec.h"
 #include "format/varint.h"
 
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -119,27 +119,20 @@ static int start(struct child *c, const struct heap_setting *s)
 
 /* ---- how long ---------------------------------------------------------------------------------------------- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* A child that hangs takes nothing and says nothing: then waiting for it ends, too. */
 static void limit_time(struct child *c, uint64_t most_ns)
 {
 	const struct timeval wait = { .tv_sec = (time_t)(most_ns / 1000000000u) + 1 };
 	if (!most_ns)
 		return;
-	c->until_ns = now_ns() + most_ns;
+	c->until_ns = ticks_mono_ns() + most_ns;
 	setsockopt(c->socket, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
 	setsockopt(c->socket, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
 }
 
 static bool is_late(struct child *c)
 {
-	c->slow |= c->until_ns && now_ns() > c->until_ns;
+	c->slow |= c->until_ns && ticks_mono_ns() > c->until_ns;
 	return c->slow;
 }
 
@@ -346,7 +339,7 @@ int heap_child_run(struct heap_result *out, struct reader *first, const struct h
 	c->trims = setting->trim;
 	c->turn = HEAP_MAIN;
 	c->socket = -1;
-	const uint64_t began = now_ns();
+	const uint64_t began = ticks_mono_ns();
 	int e = start(c, setting);
 	if (!e) {
 		memcpy(c->buffer, &orders, sizeof(orders));
@@ -367,7 +360,7 @@ int heap_child_run(struct heap_result *out, struct reader *first, const struct h
 	}
 	free(c->threads);
 	free(c);
-	out->took_ns = now_ns() - began;
+	out->took_ns = ticks_mono_ns() - began;
 	return e;
 }
 
