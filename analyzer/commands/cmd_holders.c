@@ -130,7 +130,8 @@ static int ask(const char *dir, const char *pid)
 
 /* ---- by a copy of its memory ------------------------------------------------------------------------------ */
 
-/* The copy is made first: what is read of the trace then has all that happened before. */
+/* The copy is made first, and the reader's horizon is let pass: what is read of the trace then has all that happened
+ * before. */
 static int copy(struct memory_copy *c, const char *dir, const char *pid)
 {
 	struct reader *r;
@@ -140,8 +141,11 @@ static int copy(struct memory_copy *c, const char *dir, const char *pid)
 	const struct process *p = running(r, pid);
 	const uint32_t clock = p ? p->clock : 0;
 	reader_close(r);
-	return p ? copy_memory(c, (pid_t)strtol(pid, NULL, 10), dir, clock)
-		 : error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "runs no longer");
+	if (!p)
+		return error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "runs no longer");
+	e = copy_memory(c, (pid_t)strtol(pid, NULL, 10), dir, clock);
+	nanosleep(&(struct timespec){ .tv_nsec = 2 * READER_HORIZON_NS }, NULL); /* so soon its clock is not well known */
+	return e;
 }
 
 static struct memory_copy copied;

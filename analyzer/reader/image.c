@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define HORIZON_NS 10000000u /* events younger than that may still be overtaken by another thread's */
 #define MAX_LOG    (1ull << 28)
 #define YOUNG_MOST ((uint64_t)MT_YOUNG_BLOCKS * MT_YOUNG_LIMIT)
 
@@ -565,7 +564,7 @@ static void drop_chunks(struct image *im)
 static uint64_t newest_tick(const struct image *im)
 {
 	bool writes = im->process.state == PROCESS_RUNNING && im->info.exit_kind == MT_EXIT_NONE;
-	return writes ? clock_ticks_at(im->clock, clock_mono_ns() - HORIZON_NS) : UINT64_MAX;
+	return writes ? clock_ticks_at(im->clock, clock_mono_ns() - READER_HORIZON_NS) : UINT64_MAX;
 }
 
 static int load(struct image *im, bool again)

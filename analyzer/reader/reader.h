@@ -193,6 +193,9 @@ enum reader_flag {
 	READER_FOLLOW = 2,
 };
 
+/* Of a process that runs, younger events are left out: another thread's may still come before them. */
+#define READER_HORIZON_NS 10000000
+
 /* Opens one or several directories. On error *out is NULL and error_get() has the details. */
 int reader_open(struct reader **out, const char *const *dirs, int ndirs, unsigned flags);
 void reader_close(struct reader *r); /* NULL is fine */

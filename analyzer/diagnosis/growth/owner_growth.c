@@ -12,6 +12,7 @@
 
 #define WRITTEN 0.5  /* of what grew: if so much can't be dropped, it stays */
 #define SEEN    0.1  /* of what grew: if a sample saw less of it mapped, the sample tells nothing */
+#define ROUGH   0.2  /* of a rate: a line that is known no better goes through bursts */
 #define IN_STEP 0.05 /* greatest distance of two curves at the same pace, each from 0 to 1 */
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
@@ -284,7 +285,8 @@ static void fit_curve(struct owner_growth *t, const struct step_list *steps, con
 	const unsigned from = f->from ? f->from - 1 : 0;
 	const double since = f->from ? t->x[from] : place_of(steps, k->begin_ns[0]), span = t->x[f->count - 1] - since;
 	t->growth = growth_of(t->x + from, t->bytes + from, f->count - from);
-	if (!growth_is_steady(&t->growth)) { /* in bursts, or briefly: what it was in the mean */
+	const bool rough = t->growth.kind == GROWTH_LINEAR && t->growth.rate_error > ROUGH * t->growth.rate;
+	if (!growth_is_steady(&t->growth) || rough) { /* in bursts, or briefly: what it was in the mean */
 		t->growth = growth_in_the_mean(t->x + from, t->bytes + from, f->count - from);
 		t->growth.rate = span > 0 ? f->bytes / span : 0;
 	}
