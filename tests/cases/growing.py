@@ -3,7 +3,6 @@
 block, in several processes, or for very long, is one. Report, leaks and live are of one opinion, and bytes and rates are the program's own. All
 languages: tests/long/growing.py."""
 # timeout: 300
-import functools
 import os
 import re
 import sys
@@ -20,7 +19,7 @@ from trace import Trace
 LONG = 6  # seconds of growth
 
 
-@functools.lru_cache(None)
+@mt.once
 def run(language, form, python=None):
     done = record(language, form, env={"LONG": str(LONG)}, python=python)
     done.account = gpu.account(done.out)

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Everyday programs and their twins that leak: who is named, how much it is, and that nothing is said of those that are well."""
 # timeout: 120
-import functools
 import os
 import re
 import sys
@@ -14,7 +13,7 @@ PROGRAM = os.path.join(mt.TOP, "tests/scenarios/habits.py")
 MIB = 1 << 20
 
 
-@functools.lru_cache(None)
+@mt.once
 def run(kind, *options):
     if kind == "shapes" and not mt.has_module("torch"):
         mt.skip("torch is not installed (scripts/setup check)")

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """What only looks ill on a host, as real programs: no verdict, and what the kernel and the program say of it; and the twin that is ill."""
 # timeout: 120
-import functools
 import os
 import sys
 
@@ -14,7 +13,7 @@ PROGRAM = os.path.join(mt.TOP, "tests/scenarios/looks.py")
 MIB = 1 << 20
 
 
-@functools.lru_cache(None)
+@mt.once
 def run(kind, *options):
     return finished(mt.shimmed([sys.executable, PROGRAM, kind, *options], env={"MEMTRACE_PAUSED": "1"}))
 

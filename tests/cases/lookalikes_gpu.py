@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """What only looks ill on a device, with PyTorch on the stand-in: no verdict, or none of what it looks like; and twins that are ill."""
 # timeout: 240
-import functools
 import os
 import sys
 
@@ -14,7 +13,7 @@ from trace import POOL, Trace
 MIB = 1 << 20
 
 
-@functools.lru_cache(None)
+@mt.once
 def run(kind, *options):
     done = gpu.scenario("looks_gpu", kind, *options, paused=True, timeout=120)
     done.trace.settle()

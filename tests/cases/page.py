@@ -2,7 +2,6 @@
 """memtrace html in a real browser: its figures are those of the other commands, it asks for nothing and obeys no name, and it reads without
 scripts."""
 # timeout: 500
-import functools
 import json
 import os
 import re
@@ -362,7 +361,7 @@ def case_says_what_is_missing():
     mt.equal(browser.ask(whole, "return memtrace.data.tracks.filter(t => t.device)"), [], "tracks of devices")
 
 
-@functools.lru_cache(None)
+@mt.once
 def compared():
     """[traces], the page of diff --html, diff --json of the same by site, as the page has it."""
     traces = [page_checks.generated("leak", seed)[0].path for seed in (301, 302)]
