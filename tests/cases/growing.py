@@ -40,7 +40,7 @@ def of_site(done):
              ("c", "file"), ("c", "forks"), ("c", "stages"), ("c", "renews"), ("c", "turns"), ("c", "loads"), ("c", "waits"), ("c", "pairs"), ("c++", "fill"), ("c++", "block"),
              ("c++", "filled"), ("c++", "pushes"), ("python", "fill"),
              ("pools", "piles"), ("pools", "closes"), ("pools", "pooled"), ("extension", "keeps"), ("extension", "frees"),
-             ("python", "keeps"), ("python", "block"), ("c", "cleans"), ("c", "moves"), ("python", "memo"), ("python", "layers"), ("perl", "map"),
+             ("python", "keeps"), ("python", "block"), ("c", "cleans"), ("c", "moves"), ("c", "drops"), ("python", "memo"), ("python", "layers"), ("perl", "map"),
              long=[("python", "map"), ("python", "warmup"), ("python", "turns"), ("c", "epochs"), ("c", "starts"), ("python", "recalls"), ("python", "values"), ("perl", "fill")])
 def case_one_opinion(language, form):
     mt.need(language if language == "perl" else "cc")
@@ -80,6 +80,12 @@ def case_moves():
     mt.between(0.98 * kept, site["grown_bytes_all"], 1.02 * kept, "bytes of the site")
     mt.between(0.95 * kept / seconds, site["slope_bytes_per_s"], 1.05 * kept / seconds, "bytes a second")
     mt.between(0.95 * kept / seconds, float(said.group(1)) * 1048576, 1.05 * kept / seconds, "bytes a second that live says")
+
+
+def case_drops():
+    """What only grew, was let go of, and is not missed is no growth."""
+    mt.check("healthy: nothing goes on growing" in run("c", "drops").trace.tool("report").out, run("c", "drops").trace.tool("report"))
+    mt.check("only grew" in run("c", "fill").trace.tool("report").out, run("c", "fill").trace.tool("report"))
 
 
 def case_several_processes():

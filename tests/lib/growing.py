@@ -18,6 +18,7 @@ FORMS = {"fill": "fills an array and ends", "map": "fills a table by key and end
          "epochs": "the first three of twelve epochs keep more", "starts": "four processes grow in a warm-up only",
          "dozes": "keeps more for longer than 20 s, then waits", "computes": "reads for 5 s, then computes without memory", "memo": "a cached function is asked for more, then dropped before a rest",
          "recalls": "a cached function is asked the same again, then dropped before a rest",
+         "drops": "fills an array, lets go of it, and goes on",
          "moves": "mappings grow, half-way made anew by another caller",
          "layers": "one line makes, another keeps", "values": "one line makes, another keeps a number of it"}
 COMMON = ("fill", "map", "works", "warmup", "keeps", "cache")
@@ -25,7 +26,7 @@ SICK = {"keeps", "cache", "block", "shared", "private", "forks", "stages", "turn
 # The same in the words of tests/lib/strangers.py.
 TRUTH = {form: "leak" for form in (*SICK, "computes")} | {"fill": "grows", "map": "grows", "loads": "grows", "pushes": "grows", "works": "stopped", "warmup": "stopped",
          "file": "passes", "renews": "passes", "epochs": "stopped", "starts": "stopped", "filled": "stopped", "recalls": "stopped",
-         "values": "passes", "closes": "passes", "pooled": "passes", "frees": "passes"}
+         "values": "passes", "drops": "passes", "closes": "passes", "pooled": "passes", "frees": "passes"}
 PROCESSES = {"forks": 4, "starts": 4}  # of which each accounts for itself
 RATE = "100K/s"  # growth that leaks --fail-over does not allow; a busy machine makes all of them slow
 
@@ -50,7 +51,7 @@ def java(form):
     return ["java", "-XX:-UsePerfData", "-XX:+UseSerialGC", "-Xms8m", "-Xmx512m", "-cp", classes, "Grows", form]
 
 
-C = (*COMMON, "block", "shared", "private", "file", "forks", "stages", "renews", "turns", "loads", "waits", "pairs", "cleans", "dozes", "computes", "epochs", "starts", "moves")
+C = (*COMMON, "block", "shared", "private", "file", "forks", "stages", "renews", "turns", "loads", "waits", "pairs", "cleans", "dozes", "computes", "epochs", "starts", "moves", "drops")
 CPP = (*COMMON, "block", "filled", "pushes")
 POOLS = ("piles", "closes", "pooled")
 LANGUAGES = {

@@ -5,7 +5,8 @@
  * most of them are done in no time; pairs: two lines keep more with each unit; cleans: frees block by block what its
  * units kept, for as long again; dozes: keeps more for 22 s and waits for half as long; computes: does so for 5 s and needs no memory for as long.
  * moves: keeps more of what it maps, half-way mapped anew by another caller, while far more comes and goes.
- * epochs: the first three of twelve keep more; starts: four processes do so in a warm-up only. */
+ * epochs: the first three of twelve keep more; starts: four processes do so in a warm-up only.
+ * drops: fills a table, lets go of it at once, and goes on for 3 s without it. */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -248,13 +249,18 @@ int main(int argc, char **argv)
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	if (!strcmp(form, "dozes"))
 		units_all = 2700;
-	if (!strcmp(form, "fill") || !strcmp(form, "works"))
+	const int drops = !strcmp(form, "drops");
+	if (!strcmp(form, "fill") || !strcmp(form, "works") || drops)
 		for (; units < 600; units++) {
 			keep(EACH);
 			nanosleep(&(struct timespec){ .tv_nsec = READ_NS }, NULL);
 		}
 	if (!strcmp(form, "map"))
 		fill();
+	for (size_t i = 0; i < units && drops; i++)
+		free(list[i]);
+	if (drops)
+		compute(3);
 	units = 0;
 	if (!strcmp(form, "forks") || !strcmp(form, "starts"))
 		fork_four();
@@ -266,7 +272,7 @@ int main(int argc, char **argv)
 	const int in_turns = !strcmp(form, "turns") || !strcmp(form, "loads"), renews = !strcmp(form, "renews");
 	for (int i = 0; in_turns && i < TURNS; i++)
 		turn(!strcmp(form, "turns"));
-	for (size_t i = 0; !in_turns && strcmp(form, "fill") && strcmp(form, "map") && i < units_all; i++) {
+	for (size_t i = 0; !in_turns && !drops && strcmp(form, "fill") && strcmp(form, "map") && i < units_all; i++) {
 		work();
 		if (!strcmp(form, "pairs"))
 			keep_twin(EACH);

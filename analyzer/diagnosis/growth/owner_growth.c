@@ -12,6 +12,9 @@
 
 #define WRITTEN 0.5  /* of what grew: if so much can't be dropped, it stays */
 #define SEEN    0.1  /* of what grew: if a sample saw less of it mapped, the sample tells nothing */
+#define DROPPED 0.9  /* of what grew: so much is gone ... */
+#define ENDING  0.05 /* ... before this last part of the run, and ... */
+#define EXIT_NS 1000000000u /* ... before an exit can have begun: it was let go of */
 #define ROUGH   0.2  /* of a rate: a line that is known no better goes through bursts */
 #define IN_STEP 0.05 /* greatest distance of two curves at the same pace, each from 0 to 1 */
 
@@ -331,6 +334,20 @@ static enum outlook of_files(const struct samples *samples, const struct model *
 	return isnan(part) ? OUTLOOK_SHORT : part < WRITTEN ? OUTLOOK_GIVES_WAY : goes_on;
 }
 
+/* What only grew was let go of, and the program went on without it. What is freed as a program ends was needed until
+ * then. */
+static bool is_dropped(const struct model *m, const struct model_process *whose, const struct growth_place *of,
+		       uint64_t track_ns, double grown)
+{
+	const uint64_t end = whose->process->end_ns,
+		       part = (uint64_t)(ENDING * (double)less(end, whose->process->start_ns)),
+		       late = less(end, higher(part, EXIT_NS));
+	if (of->device != MODEL_NO_DEVICE || late <= track_ns)
+		return false;
+	const struct model_series *all = &whose->timeline[of->kind];
+	return (double)less(model_at(m, all, track_ns).high, model_at(m, all, late).last) >= DROPPED * grown;
+}
+
 void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline, const struct model *m,
 			const struct samples *samples, const struct growth_place *of, const struct cohort_table *table,
 			double doubt)
@@ -347,6 +364,10 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 	t->outlook = f.outlook == OUTLOOK_GROWS && timeline_steps_are_sure(steps) ? OUTLOOK_LEAKS : f.outlook;
 	if (!(whose->process->imported_has & MT_IMPORT_HISTORY)) { /* moments: nobody knows what was between them */
 		t->outlook = f.outlook == OUTLOOK_NONE ? OUTLOOK_NONE : OUTLOOK_SHORT;
+		return;
+	}
+	if (t->outlook == OUTLOOK_GROWS && is_dropped(m, whose, of, k.end_ns, f.bytes)) {
+		t->outlook = OUTLOOK_PASSES;
 		return;
 	}
 	t->rise = f.rise;
