@@ -144,7 +144,8 @@ static int copy(struct memory_copy *c, const char *dir, const char *pid)
 	if (!p)
 		return error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "runs no longer");
 	e = copy_memory(c, (pid_t)strtol(pid, NULL, 10), dir, clock);
-	nanosleep(&(struct timespec){ .tv_nsec = 2 * READER_HORIZON_NS }, NULL); /* so soon its clock is not well known */
+	/* twice as long: how fast the clock of a young process goes is not known well */
+	nanosleep(&(struct timespec){ .tv_nsec = 2 * READER_HORIZON_NS }, NULL);
 	return e;
 }
 

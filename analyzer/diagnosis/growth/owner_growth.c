@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WRITTEN 0.5  /* of what grew: if so much can't be dropped, it stays */
-#define SEEN    0.1  /* of what grew: if a sample saw less of it mapped, the sample tells nothing */
-#define DROPPED 0.9  /* of what grew: so much is gone ... */
-#define ENDING  0.05 /* ... before this last part of the run, and ... */
+#define WRITTEN 0.5         /* of what grew: if so much can't be dropped, it stays */
+#define SEEN    0.1         /* of what grew: if a sample saw less of it mapped, the sample tells nothing */
+#define DROPPED 0.9         /* of what grew: so much is gone ... */
+#define ENDING  0.05        /* ... before this last part of the run, and ... */
 #define EXIT_NS 1000000000u /* ... before an exit can have begun: it was let go of */
-#define ROUGH   0.2  /* of a rate: a line that is known no better goes through bursts */
-#define IN_STEP 0.05 /* greatest distance of two curves at the same pace, each from 0 to 1 */
+#define ROUGH   0.2         /* of a rate: a line that is known no better goes through bursts */
+#define IN_STEP 0.05        /* greatest distance of two curves at the same pace, each from 0 to 1 */
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
 
