@@ -3,6 +3,9 @@
 #include "analyzer/reader/reader.h"
 #include "analyzer/util/search.h"
 
+#include <stdio.h>
+#include <string.h>
+
 uint64_t process_ns(const struct process *p, uint64_t ticks)
 {
 	return clock_ns(image_of(p)->clock, ticks);
@@ -81,6 +84,20 @@ const struct process_code *process_code(const struct process *p, uint32_t code)
 	for (; p && !found; p = p->parent)
 		found = own_code(p, code);
 	return found;
+}
+
+unsigned process_cell(const struct process *p, const char *file)
+{
+	unsigned number = 0, said;
+	int end = 0;
+	if (sscanf(file, "<ipython-input-%u-", &number) == 1 || !strstr(file, "ipykernel_"))
+		return number;
+	for (; p && !number; p = p->parent)
+		for (uint32_t i = process_marks(p); i-- && !number;) /* the last one counts */
+			if (sscanf(process_mark(p, i), "In [%u] = %n", &said, &end) == 1 && end &&
+			    !strcmp(process_mark(p, i) + end, file))
+				number = said;
+	return number;
 }
 
 const struct process_thread *process_thread(const struct process *p, uint32_t index)

@@ -269,6 +269,10 @@ uint32_t process_marks(const struct process *p);                                
 const struct process_code *process_code(const struct process *p, uint32_t code);
 const struct process_thread *process_thread(const struct process *p, uint32_t index); /* NULL if unknown */
 
+/* N of In [N], the cell of a notebook whose code is in that file; 0: of none, or of one that has no number. IPython has
+ * the number in the name. ipykernel's names are hashes: python/libmemtrace/notebook.py tells which cell each one is. */
+unsigned process_cell(const struct process *p, const char *file);
+
 /* ---- events --------------------------------------------------------------------------------------------- */
 
 enum reader_what {

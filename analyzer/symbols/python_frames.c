@@ -30,9 +30,16 @@ struct known {
 	struct frame frame;
 };
 
+/* What a file of code is called: by the process's pointer to its name. */
+struct called {
+	UT_hash_handle hh;
+	const char *raw, *name;
+};
+
 struct python {
 	struct string *strings;
 	struct known *frames;
+	struct called *files;
 };
 
 struct python *python_new(void)
@@ -44,8 +51,14 @@ void python_free(struct python *py)
 {
 	struct string *string, *next_string;
 	struct known *known, *next;
+	struct called *called, *next_called;
 	if (!py)
 		return;
+	HASH_ITER(hh, py->files, called, next_called)
+	{
+		HASH_DEL(py->files, called);
+		free(called);
+	}
 	HASH_ITER(hh, py->frames, known, next)
 	{
 		HASH_DEL(py->frames, known);
@@ -115,6 +128,25 @@ static const struct frame *frame_at(struct python *py, struct place place, const
 	return &known->frame;
 }
 
+/* "In [7]" of a cell's file, as its author sees it; else the file. */
+static const char *file_name(struct python *py, const struct process *p, const char *file)
+{
+	struct called *called;
+	char text[32];
+	HASH_FIND_PTR(py->files, &file, called);
+	if (called)
+		return called->name;
+	const unsigned cell = process_cell(p, file);
+	snprintf(text, sizeof(text), "In [%u]", cell);
+	const char *name = cell ? intern(py, text, file) : intern(py, file, ""); /* not that of another kernel */
+	called = calloc(1, sizeof(*called));
+	if (called) {
+		*called = (struct called){ .raw = file, .name = name };
+		HASH_ADD_PTR(py->files, raw, called);
+	}
+	return name;
+}
+
 static uint32_t line_of(const struct process_code *code, uint64_t pc)
 {
 	uint32_t line = python_lines_find(code, MT_PY_OFFSET(pc));
@@ -164,7 +196,7 @@ static const struct frame *thread_frame(struct python *py, const struct process 
 	memset(&place, 0, sizeof(place));
 	snprintf(text, sizeof(text), "%s%s", thread_word, t && *t->name ? t->name : p->name);
 	place.function = intern(py, text, is_unnamed(p, t) ? unnamed_mark : "");
-	place.file = code ? intern(py, code->file, "") : NULL;
+	place.file = code ? file_name(py, p, code->file) : NULL;
 	place.line = code ? line_of(code, main_pc) : 0;
 	return place.function ? thread_at(py, place, place.function, beside) : NULL;
 }
@@ -205,7 +237,7 @@ static const struct frame *code_frame(struct python *py, const struct process *p
 		code = &lost;
 	memset(&place, 0, sizeof(place));
 	place.function = intern(py, code->name, code->file);
-	place.file = intern(py, code->file, "");
+	place.file = file_name(py, p, code->file);
 	place.line = line_of(code, pc);
 	return place.function && place.file ? frame_at(py, place, NULL, python_language) : NULL;
 }
@@ -238,7 +270,8 @@ bool python_is_evaluator(const struct frame *frames, size_t count)
 
 bool python_is_library(const char *file)
 {
-	static const char *const folders[] = { "/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3" };
+	static const char *const folders[] = { "/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3",
+					       "/libmemtrace/",   "/bin/ipython",    "/bin/jupyter" };
 	if (!strcmp(file, "<stdin>") || !strncmp(file, "<ipython-input-", 15)) /* typed in, at a prompt or in a cell */
 		return false;
 	if (*file == '<' || *file == '?')
@@ -252,19 +285,42 @@ bool python_is_library(const char *file)
 bool python_is_plumbing(const struct frame *f)
 {
 	static const struct {
-		const char *file, *function;
+		const char *file, *function; /* the file's name has it, the function's begins so, without its class */
 	} plumbing[] = {
 		{ "<frozen importlib._bootstrap", "" },
 		{ "<frozen runpy>", "" },
 		{ "/runpy.py", "_run_" },
-		{ "/threading.py", "Thread._bootstrap" },
 		{ "/threading.py", "_bootstrap" },
-		{ "/threading.py", "Thread.run" },
 		{ "/threading.py", "run" },
+		{ "/asyncio/events.py", "_run" },
+		{ "/asyncio/base_events.py", "run_" },
+		{ "/asyncio/base_events.py", "_run_once" },
+		{ "/asyncio/runners.py", "run" },
+		{ "/tornado/platform/asyncio.py", "start" },
+		{ "/traitlets/config/application.py", "launch_instance" },
+		/* from the start of IPython or a kernel to a cell */
+		{ "/IPython/__init__.py", "start_ipython" },
+		{ "/IPython/core/async_helpers.py", "_pseudo_sync_runner" },
+		{ "/IPython/core/interactiveshell.py", "run_" },
+		{ "/IPython/core/interactiveshell.py", "_run_" },
+		{ "/IPython/terminal/interactiveshell.py", "interact" },
+		{ "/IPython/terminal/interactiveshell.py", "mainloop" },
+		{ "/IPython/terminal/ipapp.py", "start" },
+		{ "/ipykernel/ipkernel.py", "do_execute" },
+		{ "/ipykernel/ipkernel.py", "execute_request" },
+		{ "/ipykernel/ipkernel.py", "run_cell" },
+		{ "/ipykernel/kernelapp.py", "start" },
+		{ "/ipykernel/kernelbase.py", "dispatch_" },
+		{ "/ipykernel/kernelbase.py", "execute_request" },
+		{ "/ipykernel/kernelbase.py", "process_one" },
+		{ "/ipykernel/kernelbase.py", "shell_main" },
+		{ "/ipykernel/zmqshell.py", "run_cell" },
+		{ "/ipykernel_launcher.py", "<module>" },
 	};
+	const char *point = strrchr(f->function, '.'), *function = point && point[1] ? point + 1 : f->function;
 	for (size_t i = 0; i < sizeof(plumbing) / sizeof(*plumbing); i++)
 		if (strstr(f->file, plumbing[i].file) &&
-		    !strncmp(f->function, plumbing[i].function, strlen(plumbing[i].function)))
+		    !strncmp(function, plumbing[i].function, strlen(plumbing[i].function)))
 			return true;
 	return false;
 }

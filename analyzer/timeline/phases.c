@@ -344,10 +344,12 @@ static char *line_name(const struct run *r, const struct line *l)
 {
 	const struct process_code *code = process_code(r->process, l->code),
 				  *callee = l->wrapped ? NULL : process_code(r->process, l->callee);
-	char *name = NULL;
+	char *name = NULL, cell[32];
 	if (l->imports)
 		return strdup("imports");
-	if (!code || asprintf(&name, "%s:%u%s%s", base_name(code->file), l->number, callee ? " " : "",
+	const unsigned number = code ? process_cell(r->process, code->file) : 0;
+	snprintf(cell, sizeof(cell), "In [%u]", number);
+	if (!code || asprintf(&name, "%s:%u%s%s", number ? cell : base_name(code->file), l->number, callee ? " " : "",
 			      callee ? callee->name : "") < 0)
 		return strdup("?");
 	for (char *at; (at = strstr(name, ".<locals>"));)

@@ -14,7 +14,7 @@ from . import trace
 
 
 def spec(command: str) -> Dict[str, Any]:
-    python = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    python = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--IPKernelApp.extra_extensions=libmemtrace"]
     return {"display_name": "Python %d, recorded by memtrace" % sys.version_info[0], "language": "python",
             "argv": [command, "run", "--no-report", "-o", "memtrace-notebook-%p", "--", *python]}
 

@@ -36,6 +36,26 @@ class Magics(_Magics):
                 print("memtrace records this kernel from now on, to %s" % trace.directory())
             else:
                 self.why_not += " (%s)" % why
+        if hasattr(shell.compile, "_filename_map"):  # not in an old IPython
+            self._number_cells(shell.compile)
+
+    @staticmethod
+    def _number_cells(compiler: Any) -> None:
+        """Tells the trace which cell it is that ipykernel calls by a hash of its text. No block is at address 1: only the text is kept."""
+        cache = compiler.cache
+
+        def tell(file: str) -> None:
+            if marks._functions and "ipykernel_" in file:
+                marks._functions["label"](1, marks._text("In [%s] = %s" % (compiler._filename_map.get(file), file)))
+
+        def numbered_cache(*args: Any, **named: Any) -> Any:
+            file = cache(*args, **named)
+            tell(file)
+            return file
+
+        for file in list(compiler._filename_map):  # cells that ran before
+            tell(file)
+        compiler.cache = numbered_cache
 
     @line_cell_magic
     def memtrace(self, line: str, cell: Any = None) -> None:
@@ -68,14 +88,7 @@ class Magics(_Magics):
                 kept, high = row["kept_bytes"], row["high_bytes"] - row["start_bytes"]
                 print("%-12s %s%s by this cell, at most +%s" % ("heap" if row["track"] == "host" else row["track"], "+" if kept >= 0 else "", size(kept), size(high)))
         for owners in OWNERS.findall(trace.text("report", "-n", "5", *there) or ""):
-            print(self._with_cells(owners))
-
-    def _with_cells(self, text: str) -> str:
-        """What IPython calls the code of a cell is In [7] to its author (the names are kept since IPython 7.29)."""
-        names = getattr(getattr(self.shell, "compile", None), "_filename_map", {})
-        for file, number in names.items():
-            text = re.sub(re.escape(os.path.basename(file)) + r"(?=:\d)", "In [%d]" % number, text)
-        return text
+            print(owners)
 
     def _show(self, words: List[str]) -> None:
         if words[0] == "html":
@@ -83,7 +96,7 @@ class Magics(_Magics):
             return
         done = trace.run(*words)
         if done is not None:
-            print(self._with_cells((done.stdout + done.stderr).decode("utf-8", "replace")))
+            print((done.stdout + done.stderr).decode("utf-8", "replace"))
 
     def _show_page(self, words: List[str]) -> None:
         from IPython.display import HTML, display

@@ -86,6 +86,48 @@ def case_a_training_that_failed_leaves_no_hooks():
     mt.equal((done.status, done.out, done.err), (0, "1 0\n", ""))
 
 
+CELLS = """
+import sys, types
+magic = types.ModuleType("IPython.core.magic")
+magic.Magics, magic.magics_class, magic.line_cell_magic = type("Magics", (), {"__init__": lambda self, shell: setattr(self, "shell", shell)}), lambda c: c, lambda f: f
+sys.modules.update({"IPython": types.ModuleType("IPython"), "IPython.core": types.ModuleType("IPython.core"), "IPython.core.magic": magic})
+class Compiler:
+    _filename_map = {}
+    def cache(self, code, number, raw_code=None):
+        file = "/tmp/ipykernel_77/%d.py" % len(code) if raw_code else "<ipython-input-%d-0a1b2c3d4e5f>" % number
+        self._filename_map[file] = number
+        return file
+class Shell:
+    compile = Compiler()
+    def register_magics(self, magics):
+        magics(self)
+import libmemtrace
+shell, scope = Shell(), {}
+machinery = {}
+exec(compile("def run_code(code, scope): exec(code, scope)", "/venv/site-packages/IPython/core/interactiveshell.py", "exec"), machinery)
+def run(number, code, raw=None):
+    machinery["run_code"](compile(code, shell.compile.cache(code, number, raw_code=raw), "exec"), scope)
+run(1, "def early(): return bytearray(9 << 20)", "x")  # before %load_ext
+libmemtrace.load_ipython_extension(shell)
+run(2, "def load(n):\\n    return [bytearray(1 << 20) for _ in range(n)]", "x")
+run(3, "kept = load(20)\\nmore = early()", "x")
+run(4, "typed = \\\\\\n  bytearray(7 << 20)")
+"""
+
+
+def case_lines_of_cells():
+    """Code of a cell has the number that its author sees, whatever IPython or ipykernel call its file; what runs cells is left out."""
+    done = mt.shimmed([mt.python(), "-c", CELLS], env={"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1"})
+    mt.equal((done.status, done.err), (0, ""), "%s" % done)
+    trace = done.trace.settle()
+    report = trace.summary()
+    for owner in (r" 20\.0 MiB +\S+ % +load\S* +In \[2\]:2\b", r" 9\.0 MiB +\S+ % +early +In \[1\]:1\b", r" 7\.0 MiB +\S+ % +<module> +In \[4\]:[12]\b"):
+        mt.check(re.search(owner, report), "%s is not in\n%s" % (owner, report))
+    shown = trace.tool("peak").out
+    mt.check("In [3]:1" in shown and "run_code" not in shown and "ipykernel" not in shown, shown)
+    mt.check("run_code" in trace.tool("peak", "--all-frames").out, "what runs cells is a frame that says little")
+
+
 def case_one_implementation():
     """scripts/memtrace.py is the module of marks, and says what the package says."""
     mt.equal(os.path.realpath(os.path.join(mt.TOP, "scripts/memtrace.py")), os.path.join(PACKAGE, "libmemtrace/marks.py"))

@@ -327,10 +327,33 @@ def case_notebook():
     first, _, rest = plain.out.partition("\n")
     mt.check(plain.status == 0 and first.startswith("memtrace records this kernel from now on, to ") and rest.startswith("ran 52428800\nheap         +50.0 MiB by this cell, at most +50."), plain)
     done = mt.shimmed(command, env=reach.environment(IPYTHONDIR=mt.scratch("ipython")), timeout=300)
-    mt.check(done.status == 0 and re.match(r"ran 52428800\nheap +\+50\.0 MiB by this cell, at most \+50\.\d MiB\nLARGEST OWNERS of the heap .*\n +50\.0 MiB +\d+\.\d % +<module> +In \[\d+\]:1\n", done.out), done)
+    mt.check(done.status == 0 and re.match(r"ran 52428800\nheap +\+50\.0 MiB by this cell, at most \+50\.\d MiB\nLARGEST OWNERS of the heap .*\n +50\.0 MiB +\d+\.\d % +<module> +In \[\d+\]:1\b", done.out), done)
     mt.check(done.trace.settle().report["complete"], "our own commands count as children that were lost")
     mt.check("option '--nonsense'" in done.out, "what was wrong is not said: %s" % done)
     phases_are(done.trace.settle(), "cell 1")
+
+
+KERNEL = """
+import sys
+from jupyter_client.manager import start_new_kernel
+manager, client = start_new_kernel(kernel_name="memtrace")
+for cell in sys.argv[1:]:
+    client.execute_interactive(cell, timeout=120)
+client.stop_channels()
+manager.shutdown_kernel()
+"""
+
+
+def case_kernel():
+    """The kernel that is recorded, as Jupyter runs it: lines of its cells have the numbers that stand beside them."""
+    python, home, there = reach.python("ipykernel"), mt.scratch("jupyter"), mt.scratch("notebook")
+    env = mt.clean_env(**reach.environment(IPYTHONDIR=mt.scratch("ipython"), JUPYTER_DATA_DIR=home))
+    mt.equal(mt.execute([python, "-m", "libmemtrace.kernel", "install"], env=env).status, 0)
+    cells = ["import os", "def load(n):\n    return bytearray(n << 20)", "kept = load(30)", "%memtrace report"]
+    done = mt.execute([python, "-c", KERNEL, *cells], env=env, cwd=there, timeout=300)
+    mt.check(done.status == 0 and re.search(r"\n +30\.0 MiB +\S+ % +load +In \[2\]:2\b", done.out), done)
+    peak = mt.execute([mt.MEMTRACE, "peak", *(os.path.join(there, name) for name in os.listdir(there))])
+    mt.check("In [3]:1" in peak.out and not re.search(r"run_cell|run_code|do_execute|\d+\.py:\d", peak.out), peak)
 
 
 mt.main()
