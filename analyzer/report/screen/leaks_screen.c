@@ -197,51 +197,63 @@ char *leaks_group_name(const struct leaks *l, const struct leak_group *g)
 	return name;
 }
 
+/* A line of a group, whole: figures and names alike. Frees the text. */
+static void group_line(int indent, char *text)
+{
+	print("%*s", indent, "");
+	output_wrapped(text ? text : "", indent + 2, 4, output_width() - indent, NULL);
+	free(text);
+}
+
+static char *pace_text(const struct owner_growth *t)
+{
+	const char *unit = t->stepped ? "step" : "second", *hows[] = { "", "; bigger blocks" };
+	if (t->how != OWNER_GROWTH_MORE_BLOCKS)
+		return output_format("%s", hows[t->how == OWNER_GROWTH_BIGGER_BLOCKS]);
+	char *count = fabs(t->blocks_per_x) < 1000 ? output_format("%.4g", t->blocks_per_x)
+						   : output_format("%s", COUNT((uint64_t)fabs(t->blocks_per_x))),
+	     *text = output_format("; %s block%s more a %s, %s each", count ? count : "",
+				   fabs(t->blocks_per_x - 1) < 1e-4 ? "" : "s", unit,
+				   BYTES((uint64_t)t->mean_block_bytes));
+	free(count);
+	return text;
+}
+
 static void print_group(const struct leaks *l, const struct held_question *held, const struct leak_group *g)
 {
 	const struct owner_growth *t = g->most->owner_growth;
 	const struct process *p = reader_process(l->selection->reader, t->process);
-	const char *unit = t->stepped ? "step" : "second", *hows[] = { "", "; bigger blocks" };
-	char *name = leaks_group_name(l, g);
-	char *how = t->how == OWNER_GROWTH_MORE_BLOCKS
-			    ? output_format("; %.4g block%s more a %s, %s each", t->blocks_per_x,
-					    fabs(t->blocks_per_x - 1) < 1e-4 ? "" : "s", unit,
-					    BYTES((uint64_t)t->mean_block_bytes))
-			    : output_format("%s", hows[t->how == OWNER_GROWTH_BIGGER_BLOCKS]);
-	output_fit_line(STYLE_NONE, output_format("  %s +/- %s a %s: %s", BYTES((uint64_t)fabs(g->rate)),
-						  BYTES((uint64_t)g->error), unit, name ? name : ""));
+	const char *unit = t->stepped ? "step" : "second";
+	char *name = leaks_group_name(l, g), *pace = pace_text(t);
+	group_line(2, output_format("%s +/- %s a %s: %s", BYTES((uint64_t)fabs(g->rate)), BYTES((uint64_t)g->error),
+				    unit, name ? name : ""));
 	char *whose = t->growing > 1 ? output_format("each of %u processes, %s together", t->growing,
 						     BYTES((uint64_t)t->all_bytes))
 				     : output_format("%u %s", p->pid, p->name);
-	output_fit_line(STYLE_NONE,
-			output_format("    %s of %s; %s, certainty %s%s", kind_name(g->most->kind), whose ? whose : "",
-				      growth_name(t->growth.kind), certainty_name(g->certainty), how ? how : ""));
+	group_line(4, output_format("%s of %s; %s, certainty %s%s", kind_name(g->most->kind), whose ? whose : "",
+				    growth_name(t->growth.kind), certainty_name(g->certainty), pace ? pace : ""));
 	const unsigned devices = findings_devices(l->findings, g->most->finding);
 	if (devices > 1)
-		output_fit_line(STYLE_NONE,
-				output_format("    the same on each of %u devices; these are the figures of %s",
-					      devices,
-					      model_device(l->selection->model, g->most->finding->device)->name));
+		group_line(4, output_format("the same on each of %u devices; these are the figures of %s", devices,
+					    model_device(l->selection->model, g->most->finding->device)->name));
 	if (held[g->most - l->list].known) {
 		struct reasons holder = { 0 };
 		held_say(&held[g->most - l->list], &holder);
 		char *text = reasons_text(&holder);
-		output_fit_line(STYLE_NONE, output_format("    held by %s", text ? text : ""));
+		group_line(4, output_format("held by %s", text ? text : ""));
 		free(text);
 		reasons_fini(&holder);
 	}
 	if (t->growth.doubt > 0)
-		output_fit_line(
-			STYLE_NONE,
-			output_format("    at least %s of %s: the frees of the rest may be among the lost events",
-				      BYTES((uint64_t)(t->growth.bytes - t->growth.doubt)),
-				      BYTES((uint64_t)t->growth.bytes)));
+		group_line(4, output_format("at least %s of %s: the frees of the rest may be among the lost events",
+					    BYTES((uint64_t)(t->growth.bytes - t->growth.doubt)),
+					    BYTES((uint64_t)t->growth.bytes)));
 	if (g->forecast.ever)
-		output_fit_line(STYLE_NONE, output_format("    memory %s at %s %.0f",
-							  p->state == PROCESS_ENDED ? "would have ended" : "ends", unit,
-							  g->forecast.x));
+		group_line(4,
+			   output_format("memory %s at %s %.0f",
+					 p->state == PROCESS_ENDED ? "would have ended" : "ends", unit, g->forecast.x));
 	free(name);
-	free(how);
+	free(pace);
 	free(whose);
 }
 
