@@ -11,6 +11,9 @@ import os
 import re
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
+import cases
+import golden_traces
 import goldens
 import mt
 import screen
@@ -99,6 +102,21 @@ def case_no_figure_is_cut(columns):
                      "%s at %d columns: what was freed is cut: %s" % (name, columns, text))
             for word in ("HOST MEMORY", "  heap (malloc)") if options else ("memtrace report",):
                 mt.check(re.search("^" + re.escape(word), text, re.M), "no %r: %s" % (word, text))
+
+
+@mt.variants(*golden_traces.NAMES, "fragmentation", "leak")
+def case_other_screens_fit(name):
+    """Rows of other commands are as wide as the terminal at most, and the maps of segments among them."""
+    path = os.path.join(mt.scratch("fit"), "t")
+    if name in golden_traces.NAMES:
+        os.mkdir(path)
+        golden_traces.unpack(name, path)
+    else:
+        cases.make(path, name, 301, True)
+    for command in ("frag", "leaks", "peak"):
+        done = mt.execute([mt.MEMTRACE, command, path], env=mt.clean_env(COLUMNS="80"))
+        mt.equal([line for line in done.out.splitlines() if len(line) > 80], [], "memtrace %s: wider than 80 columns" % command)
+        mt.check(command != "frag" or name != "fragmentation" or "low to high address" in done.out, "no map: %s" % done)
 
 
 def case_one_row_of_python_objects():

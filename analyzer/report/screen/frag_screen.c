@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEGMENTS = 12, PINS = 6, HEAPS = 8, MAP = 40, NAME_COLUMNS = 40 };
+enum { SEGMENTS = 12, PINS = 6, HEAPS = 8, MAP = 40, BESIDE_MAP = 60, NARROW_MAP = 10, NAME_COLUMNS = 40 };
 
 /* "model.py:12 forward  < train.py:3 main" */
 static char *site_text(const struct selection *sel, uint32_t process, uint32_t site)
@@ -25,6 +25,14 @@ static char *site_text(const struct selection *sel, uint32_t process, uint32_t s
 	return line;
 }
 
+/* A line below a heading, whole on a narrow terminal. Frees the text. */
+static void say(char *text)
+{
+	print("  ");
+	output_wrapped(text ? text : "", 4, 4, output_width() - 2, NULL);
+	free(text);
+}
+
 /* ---- devices --------------------------------------------------------------------------------------------- */
 
 static void print_head(const struct frag *f, const struct frag_device *d)
@@ -37,18 +45,18 @@ static void print_head(const struct frag *f, const struct frag_device *d)
 	char *who = name ? output_format("   pid %u %s", d->process->pid, name) : NULL;
 	print("%s%s  %.14s%s   %s   %s%s\n", output_begin(STYLE_HEAD), d->device->name, d->device->uuid, who,
 	      DURATION(d->ns), when, output_end(STYLE_HEAD));
-	print("  reserved %s   in use %s   fragmentation %.1f %%   %s segments, %s blocks\n", BYTES(l->reserved),
-	      BYTES(l->allocated), 100 * frag_share(l->allocated, l->reserved), COUNT(l->segment_count),
-	      COUNT(l->block_count));
+	say(output_format("reserved %s   in use %s   fragmentation %.1f %%   %s segments, %s blocks",
+			  BYTES(l->reserved), BYTES(l->allocated), 100 * frag_share(l->allocated, l->reserved),
+			  COUNT(l->segment_count), COUNT(l->block_count)));
 	print("  largest hole %s   wholly free segments or pages %s", BYTES(l->largest_hole), BYTES(l->idle));
 	if (l->stray)
 		print("   in no segment that was seen: %s", BYTES(l->stray));
 	print("\n");
 	if (private.reserved)
-		print("  %u graph%s, %u pool%s: reserved %s, in use %s, largest hole %s, idle %s\n", private.captures,
-		      private.captures == 1 ? "" : "s", private.pools, private.pools == 1 ? "" : "s",
-		      BYTES(private.reserved), BYTES(private.allocated), BYTES(private.largest_hole),
-		      BYTES(private.idle));
+		say(output_format("%u graph%s, %u pool%s: reserved %s, in use %s, largest hole %s, idle %s",
+				  private.captures, private.captures == 1 ? "" : "s", private.pools,
+				  private.pools == 1 ? "" : "s", BYTES(private.reserved), BYTES(private.allocated),
+				  BYTES(private.largest_hole), BYTES(private.idle)));
 	free(when);
 	free(who);
 	free(name);
@@ -59,18 +67,23 @@ static void print_request(const struct frag_device *d)
 {
 	const struct model_oom *o = d->oom;
 	uint64_t asked = frag_asked(o), unused = o->usable.reserved - o->usable.allocated, idle = frag_idle(d);
-	print("  asked %s%s", BYTES(o->requested_bytes), o->capturing ? " in a capture" : "");
-	if (o->block_bytes && o->block_bytes != o->requested_bytes)
-		print(" (of the driver %s)", BYTES(o->block_bytes));
-	if (o->at.free_bytes != MODEL_UNKNOWN)
-		print("   the driver had %s free", BYTES(o->at.free_bytes));
-	print(": ");
-	if (frag_hole(d) >= o->requested_bytes)
-		print("the largest hole would have done (another stream's, or another size class's)\n");
-	else if (unused >= o->requested_bytes)
-		print("%s are unused, but no hole is large enough\n", BYTES(unused));
-	else
-		print("all holes together%s are smaller\n", o->graphs.reserved ? " that it could use" : "");
+	char *block = o->block_bytes && o->block_bytes != o->requested_bytes
+			      ? output_format(" (of the driver %s)", BYTES(o->block_bytes))
+			      : NULL;
+	char *had = o->at.free_bytes != MODEL_UNKNOWN
+			    ? output_format("   the driver had %s free", BYTES(o->at.free_bytes))
+			    : NULL;
+	char *why = frag_hole(d) >= o->requested_bytes
+			    ? strdup("the largest hole would have done (another stream's, or another size class's)")
+		    : unused >= o->requested_bytes
+			    ? output_format("%s are unused, but no hole is large enough", BYTES(unused))
+			    : output_format("all holes together%s are smaller",
+					    o->graphs.reserved ? " that it could use" : "");
+	say(output_format("asked %s%s%s%s: %s", BYTES(o->requested_bytes), o->capturing ? " in a capture" : "",
+			  block ? block : "", had ? had : "", why ? why : ""));
+	free(block);
+	free(had);
+	free(why);
 	if (idle && o->at.free_bytes != MODEL_UNKNOWN)
 		print("  with the wholly free ones returned the driver had %s, %s\n", BYTES(o->at.free_bytes + idle),
 		      frag_fits(d)                      ? "enough"
@@ -78,19 +91,19 @@ static void print_request(const struct frag_device *d)
 							: "");
 }
 
-/* How full each stretch is: one character each, from empty to full. */
-static char *map_of(const struct pool_layout_segment *s)
+/* How full each of `columns` stretches is: one character each, from empty to full. */
+static char *map_of(const struct pool_layout_segment *s, int columns)
 {
 	static const char *const full[] = { "·", "░", "▒", "▓", "█" };
-	double used[MAP] = { 0 }, width = (double)s->size / MAP;
+	double used[MAP] = { 0 }, width = (double)s->size / columns;
 	for (uint32_t i = 0; i < s->block_count; i++) {
 		double from = (double)(s->blocks[i].addr - s->addr) / width,
 		       to = from + (double)s->blocks[i].size / width;
-		for (int k = (int)from; k < MAP && k < to; k++)
+		for (int k = (int)from; k < columns && k < to; k++)
 			used[k] += (to < k + 1 ? to : k + 1) - (from > k ? from : k);
 	}
-	char *text = malloc(MAP * 4), *at = text;
-	for (int k = 0; k < MAP && text; k++) {
+	char *text = malloc((size_t)columns * 4), *at = text;
+	for (int k = 0; k < columns && text; k++) {
 		const char *c = full[used[k] < 1e-6 ? 0 : used[k] > 0.999 ? 4 : 1 + (int)(used[k] * 3)];
 		memcpy(at, c, strlen(c) + 1);
 		at += strlen(c);
@@ -113,6 +126,7 @@ static void print_segments(const struct frag *f, const struct pool_layout *l)
 		{ "hole", RIGHT, false },   { "blocks", RIGHT, false }, { "low to high address", LEFT, false },
 	};
 	size_t most = selection_rows(f->selection, SEGMENTS);
+	const int room = output_width() - BESIDE_MAP, wide = room > MAP ? MAP : room < NARROW_MAP ? NARROW_MAP : room;
 	uint64_t rest = 0;
 	const struct pool_layout_segment **order = calloc(l->segment_count + 1, sizeof(*order));
 	for (size_t i = 0; i < l->segment_count && order; i++)
@@ -127,7 +141,7 @@ static void print_segments(const struct frag *f, const struct pool_layout *l)
 		const struct pool_layout_segment *s = order[i];
 		char *name = output_format("0x%" PRIx64 "%s%s", s->addr, s->expandable ? " grows" : "",
 					   s->private ? " graph" : ""),
-		     *map = map_of(s);
+		     *map = map_of(s, wide);
 		table_row(t, (const char *[]){ name, BYTES(s->size), BYTES(s->used), BYTES(s->hole),
 					       COUNT(s->block_count), map });
 		free(name);
@@ -215,12 +229,16 @@ static void print_heap(const struct frag *f, const struct frag_heap *h)
 	size_t most = selection_rows(f->selection, HEAPS);
 	uint64_t rest = 0;
 	char *name = output_fit(p->name, NAME_COLUMNS);
-	print("%s%u %s%s   live %s in %s blocks, over %s", output_begin(STYLE_HEAD), p->pid, name,
-	      output_end(STYLE_HEAD), BYTES(h->arenas.live), COUNT(h->arenas.blocks), BYTES(h->arenas.span));
+	char *whose = output_format("%u %s", p->pid, name ? name : "");
+	char *resident = h->resident == MODEL_UNKNOWN ? NULL : output_format("   resident %s", BYTES(h->resident));
+	char *line = output_format("   live %s in %s blocks, over %s%s", BYTES(h->arenas.live), COUNT(h->arenas.blocks),
+				   BYTES(h->arenas.span), resident ? resident : "");
+	print("%s%s%s", output_begin(STYLE_HEAD), whose ? whose : "", output_end(STYLE_HEAD));
+	output_wrapped(line ? line : "", 4, 2, output_width() - (whose ? output_columns(whose) : 0), NULL);
 	free(name);
-	if (h->resident != MODEL_UNKNOWN)
-		print("   resident %s", BYTES(h->resident));
-	print("\n");
+	free(whose);
+	free(resident);
+	free(line);
 	struct table *t = table_new(columns, 6, 2);
 	for (size_t i = 0; i < h->arenas.count && i < most; i++)
 		arena_row(t, &h->arenas.list[i]);
@@ -252,9 +270,8 @@ void frag_print(const struct frag *f)
 		print("%s more processes, with %s live: --process PID, -n ROWS\n", COUNT(f->heap_count - most),
 		      BYTES(rest));
 	if (f->heap_count && model_fold(f->selection->model).young_blocks)
-		print("%ssmall blocks were recorded as totals: of a moment before the end some are missing; record with "
-		      "MEMTRACE_RECORD=all%s\n",
-		      output_begin(STYLE_FAINT), output_end(STYLE_FAINT));
+		say(strdup("small blocks were recorded as totals: of a moment before the end some are missing; record "
+			   "with MEMTRACE_RECORD=all"));
 	if (!f->device_count && !f->heap_count)
 		print("nothing to show: no pool on a device, no heap\n");
 }

@@ -139,8 +139,9 @@ static void leak_row(struct table *t, const struct leaks *l, const struct leak *
 }
 
 static const struct column leak_columns[] = {
-	{ "bytes", RIGHT, false },      { "at least", RIGHT, false }, { "%", RIGHT, false },
-	{ "blocks", RIGHT, false },     { "oldest", RIGHT, false },   { "growth", LEFT, false },
+	{ "bytes", RIGHT, false },      { "at least", RIGHT, false },
+	{ "%", RIGHT, false },          { "blocks", RIGHT, false },
+	{ "oldest", RIGHT, WORTH(2) },  { "growth", LEFT, false },
 	{ "allocated by", LEFT, true }, { "", LEFT, true },
 };
 
@@ -197,8 +198,8 @@ char *leaks_group_name(const struct leaks *l, const struct leak_group *g)
 	return name;
 }
 
-/* A line of a group, whole: figures and names alike. Frees the text. */
-static void group_line(int indent, char *text)
+/* Printed whole: figures and names alike. Frees the text. */
+static void say(int indent, char *text)
 {
 	print("%*s", indent, "");
 	output_wrapped(text ? text : "", indent + 2, 4, output_width() - indent, NULL);
@@ -225,33 +226,32 @@ static void print_group(const struct leaks *l, const struct held_question *held,
 	const struct process *p = reader_process(l->selection->reader, t->process);
 	const char *unit = t->stepped ? "step" : "second";
 	char *name = leaks_group_name(l, g), *pace = pace_text(t);
-	group_line(2, output_format("%s +/- %s a %s: %s", BYTES((uint64_t)fabs(g->rate)), BYTES((uint64_t)g->error),
-				    unit, name ? name : ""));
+	say(2, output_format("%s +/- %s a %s: %s", BYTES((uint64_t)fabs(g->rate)), BYTES((uint64_t)g->error), unit,
+			     name ? name : ""));
 	char *whose = t->growing > 1 ? output_format("each of %u processes, %s together", t->growing,
 						     BYTES((uint64_t)t->all_bytes))
 				     : output_format("%u %s", p->pid, p->name);
-	group_line(4, output_format("%s of %s; %s, certainty %s%s", kind_name(g->most->kind), whose ? whose : "",
-				    growth_name(t->growth.kind), certainty_name(g->certainty), pace ? pace : ""));
+	say(4, output_format("%s of %s; %s, certainty %s%s", kind_name(g->most->kind), whose ? whose : "",
+			     growth_name(t->growth.kind), certainty_name(g->certainty), pace ? pace : ""));
 	const unsigned devices = findings_devices(l->findings, g->most->finding);
 	if (devices > 1)
-		group_line(4, output_format("the same on each of %u devices; these are the figures of %s", devices,
-					    model_device(l->selection->model, g->most->finding->device)->name));
+		say(4, output_format("the same on each of %u devices; these are the figures of %s", devices,
+				     model_device(l->selection->model, g->most->finding->device)->name));
 	if (held[g->most - l->list].known) {
 		struct reasons holder = { 0 };
 		held_say(&held[g->most - l->list], &holder);
 		char *text = reasons_text(&holder);
-		group_line(4, output_format("held by %s", text ? text : ""));
+		say(4, output_format("held by %s", text ? text : ""));
 		free(text);
 		reasons_fini(&holder);
 	}
 	if (t->growth.doubt > 0)
-		group_line(4, output_format("at least %s of %s: the frees of the rest may be among the lost events",
-					    BYTES((uint64_t)(t->growth.bytes - t->growth.doubt)),
-					    BYTES((uint64_t)t->growth.bytes)));
+		say(4, output_format("at least %s of %s: the frees of the rest may be among the lost events",
+				     BYTES((uint64_t)(t->growth.bytes - t->growth.doubt)),
+				     BYTES((uint64_t)t->growth.bytes)));
 	if (g->forecast.ever)
-		group_line(4,
-			   output_format("memory %s at %s %.0f",
-					 p->state == PROCESS_ENDED ? "would have ended" : "ends", unit, g->forecast.x));
+		say(4, output_format("memory %s at %s %.0f", p->state == PROCESS_ENDED ? "would have ended" : "ends",
+				     unit, g->forecast.x));
 	free(name);
 	free(pace);
 	free(whose);
@@ -425,8 +425,9 @@ static void print_alive(const struct leaks *l)
 					  "  %s events were lost: what was freed by them only seems alive, what was allocated is missing",
 					  COUNT(l->lost)));
 	if (l->in_use)
-		print("  of all that, %s in processes that run, were killed or ended unknown: in use, not leaked\n",
-		      BYTES(l->in_use));
+		say(2, output_format("of all that, %s in processes that run, were killed or ended unknown: in "
+				     "use, not leaked",
+				     BYTES(l->in_use)));
 	print_benign(l);
 }
 
