@@ -119,6 +119,19 @@ def case_every_page_is_listed():
         mt.equal(missing, [], "pages of %s/ that %s does not link" % (folder, listing))
 
 
+def case_every_tutorial_is_listed():
+    """In README's line, in the page's order, by the words that its titles have."""
+    with open(os.path.join(mt.TOP, "docs/TUTORIALS.md"), encoding="utf-8") as file:
+        titles = re.findall(r"^## (.*)$", file.read(), re.M)
+    with open(os.path.join(mt.TOP, "README.md"), encoding="utf-8") as file:
+        line, = re.findall(r"^\| \[TUTORIALS\].*line: (.*) \|$", file.read(), re.M)
+    words = [("host", "device", "server", "DataLoader")[i] for i in range(len(titles))]
+    listed = line.split(", ")
+    mt.equal(len(listed), len(titles), "of %s" % titles)
+    for word, title, part in zip(words, titles, listed):
+        mt.check(word in title and word in part, "%r is not what README lists: %r" % (title, part))
+
+
 def case_readme_is_short():
     mt.check(read(os.path.join(mt.TOP, "README.md")).count("\n") <= 200, "README.md has more than 200 lines")
 
