@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -380,6 +381,17 @@ unsigned output_wrapped(const char *text, int indent, unsigned most, int first, 
 		lines++;
 	} while (*at && lines < most);
 	return lines;
+}
+
+void output_whole_line(enum output_style style, char *text)
+{
+	const int indent = text ? (int)strspn(text, " ") : 0;
+	if (!text)
+		return;
+	print("%s%*s", output_begin(style), indent, "");
+	output_wrapped(text + indent, indent + 2, UINT_MAX, output_width() - indent, NULL);
+	print("%s", output_end(style));
+	free(text);
 }
 
 char *output_sparkline(const uint64_t *values, size_t count, uint64_t max)

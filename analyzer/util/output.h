@@ -89,6 +89,9 @@ void output_line(enum output_style style, char *text);
 /* The same, shortened by output_fit(); NULL prints nothing. */
 void output_fit_line(enum output_style style, char *text);
 
+/* The same, in as many lines as it takes: further ones stand two columns behind its first word. */
+void output_whole_line(enum output_style style, char *text);
+
 /* The same with the first of the texts that fits, else the last; frees them. */
 void output_first_line(enum output_style style, char **texts, int count);
 

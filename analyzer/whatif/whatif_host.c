@@ -163,20 +163,20 @@ static void print_outcomes(const struct heap_replay *r, const struct asked *a)
 static void print_agreement(const struct heap_replay *r)
 {
 	if (!r->looks) {
-		output_fit_line(STYLE_BAD,
-				strdup("  of its memory there is no sample: how far the replay is off nobody knows"));
+		output_whole_line(STYLE_BAD,
+				  strdup("  of its memory there is no sample: how far the replay is off nobody knows"));
 		return;
 	}
-	output_fit_line(r->trust == HEAP_TRUST_FIGURES ? STYLE_NONE : STYLE_BAD,
-			output_format("  resident, replayed and as it was: %s and %s at most, %s and %s at last",
-				      BYTES(r->peak.replayed), BYTES(r->peak.recorded), BYTES(r->last.replayed),
-				      BYTES(r->last.recorded)));
+	output_whole_line(r->trust == HEAP_TRUST_FIGURES ? STYLE_NONE : STYLE_BAD,
+			  output_format("  resident, replayed and as it was: %s and %s at most, %s and %s at last",
+					BYTES(r->peak.replayed), BYTES(r->peak.recorded), BYTES(r->last.replayed),
+					BYTES(r->last.recorded)));
 	if (r->trust == HEAP_TRUST_DIFFERENCES)
-		output_fit_line(STYLE_BAD, output_format("  off by %.1f %%: only differences between settings hold",
-							 100 * r->off));
+		output_whole_line(STYLE_BAD, output_format("  off by %.1f %%: only differences between settings hold",
+							   100 * r->off));
 	if (r->trust == HEAP_TRUST_NOTHING)
-		output_fit_line(STYLE_BAD,
-				output_format("  off by %.1f %%: of other settings nothing can be said", 100 * r->off));
+		output_whole_line(STYLE_BAD, output_format("  off by %.1f %%: of other settings nothing can be said",
+							   100 * r->off));
 }
 
 /* What the figures rest on. */
@@ -188,29 +188,29 @@ static void print_assumptions(const struct heap_replay *r, const struct asked *a
 		[HEAP_TOUCH_LEAST] = "the same, but nothing of what calloc got from the kernel (from 128 KiB on)",
 	};
 	const struct heap_plan *plan = &r->plan;
-	output_fit_line(STYLE_FAINT, output_format("  taken for written to: %s", written[plan->touch]));
+	output_whole_line(STYLE_FAINT, output_format("  taken for written to: %s", written[plan->touch]));
 	for (size_t i = 0; i < r->count; i++)
 		if (a->settings[i].trim)
-			output_fit_line(STYLE_FAINT,
-					strdup("  malloc_trim gives back once: what later requests take of "
-					       "these holes is resident again"));
+			output_whole_line(STYLE_FAINT,
+					  strdup("  malloc_trim gives back once: what later requests take of "
+						 "these holes is resident again"));
 	if (r->other)
-		output_fit_line(STYLE_FAINT,
-				output_format("  beside heap and mappings: %s, in each of them", BYTES(r->other)));
+		output_whole_line(STYLE_FAINT,
+				  output_format("  beside heap and mappings: %s, in each of them", BYTES(r->other)));
 	if (!plan->complete)
-		output_fit_line(STYLE_BAD, strdup("  INCOMPLETE: what is left is replayed, see memtrace check"));
+		output_whole_line(STYLE_BAD, strdup("  INCOMPLETE: what is left is replayed, see memtrace check"));
 	if (plan->lost || plan->folded)
-		output_fit_line(
+		output_whole_line(
 			STYLE_BAD,
 			output_format("  %s allocations were folded and %s events lost: the replay has none of them",
 				      COUNT(plan->folded), COUNT(plan->lost)));
 	if (plan->young)
-		output_fit_line(STYLE_BAD,
-				output_format("  %s small blocks are totals, which can't be replayed: record with "
-					      "MEMTRACE_RECORD=all",
-					      COUNT(plan->young)));
+		output_whole_line(STYLE_BAD,
+				  output_format("  %s small blocks are totals, which can't be replayed: record with "
+						"MEMTRACE_RECORD=all",
+						COUNT(plan->young)));
 	for (size_t i = 0; i < a->missing_count; i++)
-		output_fit_line(STYLE_FAINT, output_format("  not installed: %s", a->missing[i]));
+		output_whole_line(STYLE_FAINT, output_format("  not installed: %s", a->missing[i]));
 }
 
 static void print_replay(const struct selection *sel, const struct heap_replay *r, const struct asked *a)
@@ -218,9 +218,9 @@ static void print_replay(const struct selection *sel, const struct heap_replay *
 	const struct heap_plan *plan = &r->plan;
 	selection_print_parts(sel);
 	output_line(STYLE_HEAD, output_format("WHAT IF  heap of %u %s", plan->process->pid, plan->process->name));
-	output_fit_line(STYLE_NONE,
-			output_format("  %s calls of %s threads were made again, at the peak %s were live",
-				      COUNT(plan->counts.calls), COUNT(plan->threads), BYTES(plan->most_live)));
+	output_whole_line(STYLE_NONE,
+			  output_format("  %s calls of %s threads were made again, at the peak %s were live",
+					COUNT(plan->counts.calls), COUNT(plan->threads), BYTES(plan->most_live)));
 	print_agreement(r);
 	if (r->trust != HEAP_TRUST_NOTHING)
 		print_outcomes(r, a);

@@ -66,7 +66,7 @@ static const char *missing_text(const struct replay *r, const struct process *p,
 static void print_asked(const struct replay_track *t, const struct whatif_question *q)
 {
 	if (q->complete)
-		output_fit_line(
+		output_whole_line(
 			STYLE_NONE,
 			t->unknown_sizes
 				? output_format(
@@ -81,13 +81,13 @@ static void print_differs(const struct selection *sel, const struct replay *r, c
 {
 	const char *missing = missing_text(r, t->process, q);
 	char *place = place_of(sel, t->process, &t->differs);
-	output_fit_line(
+	output_whole_line(
 		STYLE_BAD,
 		output_format("  not modelled: request %s of %s got another block than the replay says (%s at %s);",
 			      COUNT(t->differs.request), COUNT(t->requests), place ? place : "",
 			      DURATION(t->differs.ns)));
-	output_fit_line(STYLE_BAD, output_format("  %s%sof other settings nothing can be said", missing ? missing : "",
-						 missing ? ", so " : ""));
+	output_whole_line(STYLE_BAD, output_format("  %s%sof other settings nothing can be said",
+						   missing ? missing : "", missing ? ", so " : ""));
 	print_asked(t, q);
 	free(place);
 }
@@ -156,15 +156,16 @@ static void print_rest(const struct replay_track *t, const struct whatif_questio
 	if (!r.known)
 		return;
 	if (!r.rest_known) {
-		output_fit_line(STYLE_NONE, output_format("  at least %s are left after the request that failed last; "
-							  "what comes after it is not known",
-							  BYTES(r.left)));
+		output_whole_line(STYLE_NONE,
+				  output_format("  at least %s are left after the request that failed last; "
+						"what comes after it is not known",
+						BYTES(r.left)));
 		return;
 	}
 	const char *so = r.most <= r.left   ? "it fits"
 			 : r.least > r.left ? "it fails in the same step"
 					    : "it may fail in the same step";
-	output_fit_line(
+	output_whole_line(
 		r.most <= r.left ? STYLE_NONE : STYLE_BAD,
 		r.least < r.most
 			? output_format("  the rest of that step needs %s to %s, as earlier ones went, and %s are "
@@ -180,15 +181,16 @@ static void print_changed(const struct replay_track *t, const struct whatif_ques
 	const uint64_t least = t->outcomes[0].changed, most = t->outcomes[q->count - 1].changed;
 	char *range =
 		least < most ? output_format("%s to %s", COUNT(least), COUNT(most)) : output_format("%s", COUNT(most));
-	output_fit_line(
+	output_whole_line(
 		STYLE_NONE,
 		output_format("  %s of %s requests are changed; all others are made as they were, in their order",
 			      range ? range : "", COUNT(t->requests)));
 	print_rest(t, q);
 	if (t->refused)
-		output_fit_line(STYLE_NONE,
-				output_format("  it is known up to the recorded end: what the program would have done "
-					      "behind that nobody knows"));
+		output_whole_line(STYLE_NONE,
+				  output_format(
+					  "  it is known up to the recorded end: what the program would have done "
+					  "behind that nobody knows"));
 	free(range);
 }
 
@@ -208,24 +210,24 @@ static void print_track(const struct selection *sel, const struct replay *r, con
 	output_line(STYLE_HEAD, output_format("WHAT IF  %s of %u %s", whatif_device_name(t, name, sizeof(name)),
 					      t->process->pid, t->process->name));
 	if (t->unmodelled) {
-		output_fit_line(STYLE_BAD, output_format("  not modelled: %s", t->unmodelled));
+		output_whole_line(STYLE_BAD, output_format("  not modelled: %s", t->unmodelled));
 		return;
 	}
 	char *framework = framework_text(&t->framework);
-	output_fit_line(STYLE_NONE, output_format("  %s", framework ? framework : ""));
+	output_whole_line(STYLE_NONE, output_format("  %s", framework ? framework : ""));
 	free(framework);
 	if (t->differs.request) {
 		print_differs(sel, r, t, q);
 		return;
 	}
-	output_fit_line(STYLE_NONE,
-			output_format("  the run, replayed: each of %s requests got the block that it got then",
-				      COUNT(t->requests)));
+	output_whole_line(STYLE_NONE,
+			  output_format("  the run, replayed: each of %s requests got the block that it got then",
+					COUNT(t->requests)));
 	if (t->outside)
-		output_fit_line(STYLE_NONE,
-				output_format("  beside the pool %s of the device were in use", BYTES(t->outside)));
+		output_whole_line(STYLE_NONE,
+				  output_format("  beside the pool %s of the device were in use", BYTES(t->outside)));
 	if (t->unknown_sizes)
-		output_fit_line(
+		output_whole_line(
 			STYLE_BAD,
 			output_format(
 				"  of %s requests only the block's size is known: each may have asked for up to %s less",
@@ -242,7 +244,7 @@ void whatif_print(const struct selection *sel, const struct replay *replay, cons
 	size_t shown = 0;
 	selection_print_parts(sel);
 	if (!q->complete)
-		output_fit_line(STYLE_BAD, strdup("INCOMPLETE: what is left is replayed, see memtrace check"));
+		output_whole_line(STYLE_BAD, strdup("INCOMPLETE: what is left is replayed, see memtrace check"));
 	for (size_t i = 0; i < replay->count; i++) {
 		if (!whatif_is_wanted(sel, &replay->tracks[i]))
 			continue;

@@ -25,14 +25,6 @@ static char *site_text(const struct selection *sel, uint32_t process, uint32_t s
 	return line;
 }
 
-/* A line below a heading, whole on a narrow terminal. Frees the text. */
-static void say(char *text)
-{
-	print("  ");
-	output_wrapped(text ? text : "", 4, 4, output_width() - 2, NULL);
-	free(text);
-}
-
 /* ---- devices --------------------------------------------------------------------------------------------- */
 
 static void print_head(const struct frag *f, const struct frag_device *d)
@@ -45,18 +37,22 @@ static void print_head(const struct frag *f, const struct frag_device *d)
 	char *who = name ? output_format("   pid %u %s", d->process->pid, name) : NULL;
 	print("%s%s  %.14s%s   %s   %s%s\n", output_begin(STYLE_HEAD), d->device->name, d->device->uuid, who,
 	      DURATION(d->ns), when, output_end(STYLE_HEAD));
-	say(output_format("reserved %s   in use %s   fragmentation %.1f %%   %s segments, %s blocks",
-			  BYTES(l->reserved), BYTES(l->allocated), 100 * frag_share(l->allocated, l->reserved),
-			  COUNT(l->segment_count), COUNT(l->block_count)));
+	output_whole_line(STYLE_NONE,
+			  output_format("  reserved %s   in use %s   fragmentation %.1f %%   %s segments, %s blocks",
+					BYTES(l->reserved), BYTES(l->allocated),
+					100 * frag_share(l->allocated, l->reserved), COUNT(l->segment_count),
+					COUNT(l->block_count)));
 	print("  largest hole %s   wholly free segments or pages %s", BYTES(l->largest_hole), BYTES(l->idle));
 	if (l->stray)
 		print("   in no segment that was seen: %s", BYTES(l->stray));
 	print("\n");
 	if (private.reserved)
-		say(output_format("%u graph%s, %u pool%s: reserved %s, in use %s, largest hole %s, idle %s",
-				  private.captures, private.captures == 1 ? "" : "s", private.pools,
-				  private.pools == 1 ? "" : "s", BYTES(private.reserved), BYTES(private.allocated),
-				  BYTES(private.largest_hole), BYTES(private.idle)));
+		output_whole_line(
+			STYLE_NONE,
+			output_format("  %u graph%s, %u pool%s: reserved %s, in use %s, largest hole %s, idle %s",
+				      private.captures, private.captures == 1 ? "" : "s", private.pools,
+				      private.pools == 1 ? "" : "s", BYTES(private.reserved), BYTES(private.allocated),
+				      BYTES(private.largest_hole), BYTES(private.idle)));
 	free(when);
 	free(who);
 	free(name);
@@ -79,8 +75,9 @@ static void print_request(const struct frag_device *d)
 			    ? output_format("%s are unused, but no hole is large enough", BYTES(unused))
 			    : output_format("all holes together%s are smaller",
 					    o->graphs.reserved ? " that it could use" : "");
-	say(output_format("asked %s%s%s%s: %s", BYTES(o->requested_bytes), o->capturing ? " in a capture" : "",
-			  block ? block : "", had ? had : "", why ? why : ""));
+	output_whole_line(STYLE_NONE, output_format("  asked %s%s%s%s: %s", BYTES(o->requested_bytes),
+						    o->capturing ? " in a capture" : "", block ? block : "",
+						    had ? had : "", why ? why : ""));
 	free(block);
 	free(had);
 	free(why);
@@ -270,8 +267,10 @@ void frag_print(const struct frag *f)
 		print("%s more processes, with %s live: --process PID, -n ROWS\n", COUNT(f->heap_count - most),
 		      BYTES(rest));
 	if (f->heap_count && model_fold(f->selection->model).young_blocks)
-		say(strdup("small blocks were recorded as totals: of a moment before the end some are missing; record "
-			   "with MEMTRACE_RECORD=all"));
+		output_whole_line(
+			STYLE_NONE,
+			strdup("small blocks were recorded as totals: of a moment before the end some are missing; record "
+			       "with MEMTRACE_RECORD=all"));
 	if (!f->device_count && !f->heap_count)
 		print("nothing to show: no pool on a device, no heap\n");
 }

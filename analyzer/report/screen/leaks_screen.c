@@ -198,14 +198,6 @@ char *leaks_group_name(const struct leaks *l, const struct leak_group *g)
 	return name;
 }
 
-/* Printed whole: figures and names alike. Frees the text. */
-static void say(int indent, char *text)
-{
-	print("%*s", indent, "");
-	output_wrapped(text ? text : "", indent + 2, 4, output_width() - indent, NULL);
-	free(text);
-}
-
 static char *pace_text(const struct owner_growth *t)
 {
 	const char *unit = t->stepped ? "step" : "second", *hows[] = { "", "; bigger blocks" };
@@ -226,32 +218,38 @@ static void print_group(const struct leaks *l, const struct held_question *held,
 	const struct process *p = reader_process(l->selection->reader, t->process);
 	const char *unit = t->stepped ? "step" : "second";
 	char *name = leaks_group_name(l, g), *pace = pace_text(t);
-	say(2, output_format("%s +/- %s a %s: %s", BYTES((uint64_t)fabs(g->rate)), BYTES((uint64_t)g->error), unit,
-			     name ? name : ""));
+	output_whole_line(STYLE_NONE, output_format("  %s +/- %s a %s: %s", BYTES((uint64_t)fabs(g->rate)),
+						    BYTES((uint64_t)g->error), unit, name ? name : ""));
 	char *whose = t->growing > 1 ? output_format("each of %u processes, %s together", t->growing,
 						     BYTES((uint64_t)t->all_bytes))
 				     : output_format("%u %s", p->pid, p->name);
-	say(4, output_format("%s of %s; %s, certainty %s%s", kind_name(g->most->kind), whose ? whose : "",
-			     growth_name(t->growth.kind), certainty_name(g->certainty), pace ? pace : ""));
+	output_whole_line(STYLE_NONE, output_format("    %s of %s; %s, certainty %s%s", kind_name(g->most->kind),
+						    whose ? whose : "", growth_name(t->growth.kind),
+						    certainty_name(g->certainty), pace ? pace : ""));
 	const unsigned devices = findings_devices(l->findings, g->most->finding);
 	if (devices > 1)
-		say(4, output_format("the same on each of %u devices; these are the figures of %s", devices,
-				     model_device(l->selection->model, g->most->finding->device)->name));
+		output_whole_line(STYLE_NONE,
+				  output_format("    the same on each of %u devices; these are the figures of %s",
+						devices,
+						model_device(l->selection->model, g->most->finding->device)->name));
 	if (held[g->most - l->list].known) {
 		struct reasons holder = { 0 };
 		held_say(&held[g->most - l->list], &holder);
 		char *text = reasons_text(&holder);
-		say(4, output_format("held by %s", text ? text : ""));
+		output_whole_line(STYLE_NONE, output_format("    held by %s", text ? text : ""));
 		free(text);
 		reasons_fini(&holder);
 	}
 	if (t->growth.doubt > 0)
-		say(4, output_format("at least %s of %s: the frees of the rest may be among the lost events",
-				     BYTES((uint64_t)(t->growth.bytes - t->growth.doubt)),
-				     BYTES((uint64_t)t->growth.bytes)));
+		output_whole_line(
+			STYLE_NONE,
+			output_format("    at least %s of %s: the frees of the rest may be among the lost events",
+				      BYTES((uint64_t)(t->growth.bytes - t->growth.doubt)),
+				      BYTES((uint64_t)t->growth.bytes)));
 	if (g->forecast.ever)
-		say(4, output_format("memory %s at %s %.0f", p->state == PROCESS_ENDED ? "would have ended" : "ends",
-				     unit, g->forecast.x));
+		output_whole_line(STYLE_NONE, output_format("    memory %s at %s %.0f",
+							    p->state == PROCESS_ENDED ? "would have ended" : "ends",
+							    unit, g->forecast.x));
 	free(name);
 	free(pace);
 	free(whose);
@@ -353,7 +351,7 @@ static void print_growing(const struct leaks *l, const struct held_question *hel
 		little = little && list[i].little;
 	}
 	if (l->unproven)
-		output_fit_line(
+		output_whole_line(
 			STYLE_NONE,
 			output_format("GROWTH  not known: %s that seem%s to grow may be blocks whose frees were lost",
 				      BYTES(l->unproven), sites ? " more" : ""));
@@ -416,7 +414,7 @@ static void print_alive(const struct leaks *l)
 	free(least);
 	free(blocks);
 	if (l->lost)
-		output_fit_line(
+		output_whole_line(
 			STYLE_NONE,
 			l->lost == UINT64_MAX
 				? output_format(
@@ -425,9 +423,11 @@ static void print_alive(const struct leaks *l)
 					  "  %s events were lost: what was freed by them only seems alive, what was allocated is missing",
 					  COUNT(l->lost)));
 	if (l->in_use)
-		say(2, output_format("of all that, %s in processes that run, were killed or ended unknown: in "
-				     "use, not leaked",
-				     BYTES(l->in_use)));
+		output_whole_line(
+			STYLE_NONE,
+			output_format("  of all that, %s in processes that run, were killed or ended unknown: in "
+				      "use, not leaked",
+				      BYTES(l->in_use)));
 	print_benign(l);
 }
 

@@ -329,11 +329,10 @@ static void print_gaps(const struct report *r)
 			output_format("%s stacks were cut: no room for the call tree; record with a larger --limit",
 				      COUNT(r->analysis.losses.unplaced_stacks)));
 	if (r->analysis.losses.truncated_stacks > r->analysis.losses.unplaced_stacks)
-		output_fit_line(
-			STYLE_FAINT,
-			output_format("%s stacks lack their outer frames (MEMTRACE_DEPTH, or code that can't be "
-				      "unwound)",
-				      COUNT(r->analysis.losses.truncated_stacks - r->analysis.losses.unplaced_stacks)));
+		output_fit_line(STYLE_FAINT,
+				output_format("%s stacks lack their outer frames (MEMTRACE_DEPTH, or not unwindable)",
+					      COUNT(r->analysis.losses.truncated_stacks -
+						    r->analysis.losses.unplaced_stacks)));
 	print_own_allocators(r);
 	const struct model_fold fold = model_fold(r->selection->model);
 	if (fold.until_ns)
