@@ -477,6 +477,59 @@ def case_page():
     mt.check("Holders" not in browser.ask(bare, "return document.querySelector('nav').innerText"), "a tab without a snapshot")
 
 
+WAITING = """
+import asyncio, ctypes, multiprocessing, os, queue, threading
+from concurrent.futures import ThreadPoolExecutor
+UNIT, go = 100_000, threading.Event()
+def use(x):
+    go.wait()
+async def handle(event):
+    body = bytearray(7 * UNIT)
+    await event.wait()
+async def serve():
+    event, requests = asyncio.Event(), asyncio.Queue()
+    kept = [asyncio.create_task(handle(event)) for _ in range(10)]
+    for _ in range(10):
+        requests.put_nowait(bytearray(8 * UNIT))
+    await asyncio.sleep(0.05)
+    ctypes.CDLL(os.environ["HOLDERS"]).memtrace_holders(b"here")
+    for _ in range(5): pass
+    event.set()
+    await asyncio.gather(*kept)
+def main():
+    done, busy, late = ThreadPoolExecutor(2), ThreadPoolExecutor(1), queue.Queue()
+    futures = [done.submit(bytearray, 3 * UNIT) for _ in range(10)]
+    done.shutdown()
+    for _ in range(11):
+        busy.submit(use, bytearray(4 * UNIT))
+    for step in range(10):
+        late.put({"step": step, "batch": bytearray(5 * UNIT)})
+    sent = multiprocessing.Queue()
+    for _ in range(11):  # the pipe has room for less than one
+        sent.put(bytearray(6 * UNIT))
+    asyncio.run(serve())
+    go.set()
+    sent.cancel_join_thread()
+main()
+"""
+IN_MAIN = r" of main \(<string>:\d+\)"
+# units that each of ten has, and the way: as the program writes it, not as the library's threads do
+WAITS = [(3, "futures" + IN_MAIN), (4, r"busy\._work_queue" + IN_MAIN), (5, r"late\.queue" + IN_MAIN), (6, r"sent\._buffer" + IN_MAIN),
+         (8, r"requests\._queue of serve \(<string>:\d+\)")]
+
+
+@mt.variants(*pythons())
+def case_waiting(version, python):
+    """Results of futures, work and batches in queues, requests of asyncio: by the names that the program has for them."""
+    rows = heap_of(record(python, "-c", WAITING).trace.settle())[1]["holders"]
+    for units, path in WAITS:
+        found = [h["bytes"] for h in rows if re.fullmatch(path, h["path"] or "")]
+        mt.equal(len(found), 1, "%s: rows of %s in %s" % (version, path, [h["path"] for h in rows[:8]]))
+        mt.between(10 * units * 100_000, found[0], 10 * units * 100_000 + 50_000, "%s: bytes of %s" % (version, path))
+    tasks = [h for h in rows if h["bytes"] >= 10 * 7 * 100_000 and {re.sub(r" of serve.*", "", p or "") for p in (h["path"], h["also"])} == {"kept", "event"}]
+    mt.equal(len(tasks), 1, "%s: rows of tasks in %s" % (version, [(h["path"], h["also"]) for h in rows[:8]]))
+
+
 DECODE = [sys.executable, os.path.join(mt.TOP, "scripts/decode.py"), "--holders"]
 FEW = "import ctypes, os\nkept = [bytearray(1 << 20)]\nctypes.CDLL(os.environ['HOLDERS']).memtrace_holders(b'few')\nfor _ in range(9): pass\n"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Which object keeps the memory, in PyTorch's CUDA build on the stand-in: incidents 1, 3 and 5, and whether `del model` was real."""
+"""Which object keeps the memory, in PyTorch's CUDA build on the stand-in: incidents 1, 3 and 5, whether `del model` was real, batches that a
+DataLoader holds ready, and what CUDA graphs read and write."""
 # timeout: 1200
 import os
 import re
@@ -110,6 +111,78 @@ def case_deleted():
             continue
         mt.check(re.match(r"trainer\.optimizer\b.* of main", held[0]["path"]), held[0]["path"])
         mt.between(20 * (8 << 20), sum(h["bytes"] for h in held), 20 * (8 << 20) + (1 << 20), "what the optimizer keeps")
+
+
+READY = """
+import ctypes, os, time
+import torch
+snapshot = ctypes.CDLL(os.environ["HOLDERS"]).memtrace_holders
+SIZE = 1 << 20
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+    def __getitem__(self, i):
+        return torch.ones(SIZE // 4)
+def train():
+    loader = torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=2, prefetch_factor=4, pin_memory=True)
+    batches = iter(loader)
+    first = next(batches)
+    for _ in range(1000):  # until as many are ready as may be; those that came too early are in _task_info
+        if batches._data_queue.qsize() + sum(len(task) == 2 for task in batches._task_info.values()) == 8:
+            break
+        time.sleep(0.01)
+    snapshot(b"ready")
+    for _ in range(5): pass
+    print("ACCOUNT", '{"pid": %d, "first": %d}' % (os.getpid(), first.nbytes), flush=True)
+if __name__ == "__main__":
+    train()
+"""
+
+
+def case_loader():
+    """Batches that the thread which pins them has put into the DataLoader's queue."""
+    done = gpu.run([gpu.python(), "-W", "ignore", "-c", READY], env=HELD, devices="420M", context="48M", timeout=300)
+    mt.equal(done.status, 0, "status of %s" % done)
+    root = done.trace.settle().json("holders", "-n", "0", "--device", "pinned", "--snapshot", "1", "--process", str(done.account["pid"]))
+    pinned, = root["memory"]
+    held = {"first": 0, "ready": 0}
+    for h in pinned["holders"]:
+        found = re.fullmatch(r"(first|batches\._(?:data_queue\.queue|task_info).*) of train \(<string>:\d+\)", h["path"])
+        mt.check(found, "a batch is held by %s" % h["path"])
+        held["first" if found[1] == "first" else "ready"] += h["bytes"]
+    mt.equal(held, {"first": done.account["first"], "ready": 8 * done.account["first"]}, "bytes")
+
+
+GRAPHS = """
+import ctypes, os
+import torch
+snapshot = ctypes.CDLL(os.environ["HOLDERS"]).memtrace_holders
+class Runner:
+    def __init__(self, rows):
+        self.graph = torch.cuda.CUDAGraph()
+        self.inputs = torch.ones(rows, 1024, device="cuda")
+        with torch.cuda.graph(self.graph):
+            self.outputs = torch.relu(self.inputs) * 2
+def serve():
+    runners = {rows: Runner(rows) for rows in range(256, 256 * 13, 256)}
+    step = torch.cuda.make_graphed_callables(torch.nn.Linear(1024, 1024, device="cuda"), (torch.ones(4096, 1024, device="cuda"),))
+    snapshot(b"captured")
+    for _ in range(5): pass
+serve()
+"""
+
+
+def case_graphs():
+    """What graphs of several sizes read and write, and the static tensors of a module that has become one."""
+    done = gpu.run([gpu.python(), "-W", "ignore", "-c", GRAPHS], env=HELD, devices="2G", context="48M", timeout=300)
+    mt.equal(done.status, 0, "status of %s" % done)
+    rows = pool_of(done.trace.settle(), "--snapshot", "1")["holders"]
+    where = r" of serve \(<string>:\d+\)"
+    runners = [h for h in rows if re.match(r"runners.*" + where, h["path"])]
+    used = 2 * sum(range(256, 256 * 13, 256)) * 1024 * 4
+    mt.between(used, sum(h["bytes"] for h in runners), used + (12 << 20), "inputs and outputs, in blocks that may be 1 MiB larger")
+    static = [h["bytes"] for h in rows if re.match(r"step\.forward closure graphed closure .*" + where, h["path"])]
+    mt.between(3 * 4096 * 1024 * 4, sum(static), 3 * 4096 * 1024 * 4 + (9 << 20), "the graphed module's input, output, the output's gradient; the parameters'")
 
 
 mt.main()

@@ -1,5 +1,6 @@
 #include "analyzer/model/holders/hold_graph.h"
 
+#include "analyzer/symbols/python_frames.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
@@ -489,17 +490,34 @@ static void go_on(struct ways *w)
 	}
 }
 
-/* First from running functions and modules' names, then from all else that lives by itself, last from cycles. */
+/* A function that runs, of a library: the author of the program knows the way from his own. What `python -c` runs is
+ * his, too. */
+static bool is_library_frame(const struct hold_graph *g, uint32_t node)
+{
+	const struct hold_item *item = hold_item(g, node);
+	const char *file = g->snapshot->texts[item->label];
+	return item->kind == HOLD_FRAME && python_is_library(file) && strcmp(file, "<string>") != 0;
+}
+
+static void put_scopes(struct ways *w, bool of_libraries)
+{
+	struct hold_graph *g = w->g;
+	for (uint32_t i = 0; i < g->items; i++)
+		if (g->place[i] != HOLD_NONE && (hold_item(g, i)->kind == HOLD_FRAME || g->module[i] != HOLD_NONE) &&
+		    g->dominator[i] != HOLD_CYCLES(g) && is_library_frame(g, i) == of_libraries)
+			put(w, i, HOLD_ROOT(g), UINT32_MAX);
+	go_on(w);
+}
+
+/* First from the program's running functions and modules' names, then from what runs of libraries, from all else that
+ * lives by itself, last from cycles. */
 static void find_ways(struct hold_graph *g, uint32_t *queue)
 {
 	struct ways w = { .g = g, .queue = queue };
 	g->parent[HOLD_ROOT(g)] = HOLD_ROOT(g);
 	g->parent[HOLD_CYCLES(g)] = HOLD_ROOT(g);
-	for (uint32_t i = 0; i < g->items; i++)
-		if (g->place[i] != HOLD_NONE && (hold_item(g, i)->kind == HOLD_FRAME || g->module[i] != HOLD_NONE) &&
-		    g->dominator[i] != HOLD_CYCLES(g))
-			put(&w, i, HOLD_ROOT(g), UINT32_MAX);
-	go_on(&w);
+	put_scopes(&w, false);
+	put_scopes(&w, true);
 	for (uint32_t i = 0; i < g->root_count; i++)
 		put(&w, g->roots[i], HOLD_ROOT(g), UINT32_MAX);
 	go_on(&w);

@@ -11,6 +11,7 @@
 #define NEARLY_ALL 0.95
 #define FEW        8   /* an object with so many large parts is split among them */
 #define CHAIN      4   /* more of one type one behind the other are a list */
+#define UNNAMED    4   /* so many objects without a name are passed on the way to one that has one */
 #define AROUND     256 /* objects around one that are looked at for another way to it */
 #define NO_ROW     UINT32_MAX
 
@@ -19,11 +20,12 @@ struct finding {
 	const struct holders_query *q;
 	struct holders *h;
 	size_t room;
-	uint64_t *held; /* by node: what would be gone with it */
-	uint32_t *row;  /* by node */
-	uint32_t *top;  /* by node: see find_tops() */
-	bool *split;    /* by node: it is no answer */
-	uint32_t *big;  /* nodes that hold a large part, by dominator, the largest first */
+	uint64_t *held;   /* by node: what would be gone with it */
+	uint32_t *row;    /* by node */
+	uint32_t *answer; /* by node that was followed: the one that has its row, it or one below; else HOLD_NONE */
+	uint32_t *top;    /* by node: see find_tops() */
+	bool *split;      /* by node: it is no answer */
+	uint32_t *big;    /* nodes that hold a large part, by dominator, the largest first */
 	size_t big_count, big_room;
 	struct starts {
 		uint32_t *list;
@@ -205,6 +207,14 @@ static uint32_t outside(const struct hold_graph *g, uint32_t node)
 	return node;
 }
 
+/* Would it be gone with `by`, too? */
+static bool is_part_of(const struct hold_graph *g, uint32_t node, uint32_t by)
+{
+	while (node < g->count && g->place[node] > g->place[by])
+		node = g->dominator[node];
+	return node == by;
+}
+
 static int follow(struct finding *f, uint32_t start)
 {
 	const struct hold_graph *g = f->g;
@@ -225,6 +235,7 @@ static int follow(struct finding *f, uint32_t start)
 	}
 	uint32_t inner = node >= g->count ? node : object_of(g, node);
 	node = outside(g, inner);
+	f->answer[is_part_of(g, node, start) ? start : node] = node;
 	if (!e && f->row[node] == NO_ROW) {
 		f->row[node] = (uint32_t)f->h->count;
 		struct holder *row = add_row(f, HOLDER_OBJECT, node);
@@ -269,15 +280,49 @@ static bool has_names(const struct hold_graph *g, uint32_t node)
 	return hold_is_namespace(g, node) && (strcmp(hold_type(g, node), "dict") || g->module[node] != HOLD_NONE);
 }
 
-/* Of what leads to a part of `split` the outermost: `model` rather than one of its layers. A variable of a function or
- * a module is outermost anyway. */
-static uint32_t outermost(const struct finding *f, uint32_t node, uint32_t split)
+/* Is it a variable of a module or a function other than what `of` holds? Those that inner functions use are in cells. */
+static bool is_named(const struct finding *f, uint32_t node, uint32_t of)
 {
 	const struct hold_graph *g = f->g;
-	for (node = f->top[node];; node = f->top[g->dominator[node]]) {
-		uint32_t by = g->dominator[node];
-		if (by == split || by >= g->count || has_names(g, by))
+	for (uint32_t k = g->from_first[node]; k < g->from_first[node + 1]; k++)
+		if (g->from[k] < g->count && (has_names(g, g->from[k]) || !strcmp(hold_type(g, g->from[k]), "cell")) &&
+		    !is_below(f, g->from[k], of))
+			return true;
+	return false;
+}
+
+/* The one that leads to `node`, which several hold, beside what is below it and the part `of`; else HOLD_NONE. */
+static uint32_t only_sharer(const struct finding *f, uint32_t node, uint32_t of)
+{
+	const struct hold_graph *g = f->g;
+	uint32_t only = HOLD_NONE;
+	for (uint32_t k = g->from_first[node]; k < g->from_first[node + 1]; k++) {
+		uint32_t by = g->from[k];
+		if (by >= g->count || by == g->dominator[node] || is_below(f, by, of) || is_below(f, by, node))
+			continue;
+		if (only != HOLD_NONE && f->top[by] != only)
+			return HOLD_NONE;
+		only = f->top[by];
+	}
+	return only;
+}
+
+/* Of what leads to the part `of` of something that was split the outermost: `model` rather than one of its layers. A
+ * variable of a function or a module is outermost anyway. What has no such name may have one holder beside the part
+ * itself: a future of asyncio the event that is waited for, and the task that waits. */
+static uint32_t outermost(const struct finding *f, uint32_t node, uint32_t of)
+{
+	const struct hold_graph *g = f->g;
+	const uint32_t split = g->dominator[of];
+	for (int depth = 0;; depth++) {
+		uint32_t by, next;
+		for (node = f->top[node], by = g->dominator[node]; by != split && by < g->count && !has_names(g, by);
+		     by = g->dominator[node])
+			node = f->top[by];
+		next = depth == UNNAMED || is_named(f, node, of) ? HOLD_NONE : only_sharer(f, node, of);
+		if (next == HOLD_NONE)
 			return node;
+		node = next;
 	}
 }
 
@@ -289,7 +334,7 @@ static bool next_sharer(const struct finding *f, uint32_t node, uint32_t *k, uin
 		*by = g->from[*k];
 		if (*by >= g->count || *by == g->dominator[node] || is_below(f, *by, node))
 			continue;
-		*by = outermost(f, *by, g->dominator[node]);
+		*by = outermost(f, *by, node);
 		++*k;
 		return true;
 	}
@@ -302,17 +347,17 @@ static bool is_small_part(const struct finding *f, uint32_t node)
 	       f->split[f->g->dominator[node]];
 }
 
-/* A large one has a row of its own, which it may share with others that the same two hold; not what has a name in a
- * module or a function, and is called by that. */
+/* A large one has a row of its own, or what it holds has, which it may share with others that the same two hold; not
+ * what has a name in a module or a function, and is called by that; nor cycles that wait for the collector. */
 static bool is_large_part(const struct finding *f, uint32_t node)
 {
 	const struct hold_graph *g = f->g;
-	if (f->row[node] == NO_ROW || !f->split[g->dominator[node]])
+	uint32_t by = node;
+	if (f->answer[node] == HOLD_NONE || !f->split[g->dominator[node]] || is_named(f, node, node))
 		return false;
-	for (uint32_t k = g->from_first[node]; k < g->from_first[node + 1]; k++)
-		if (g->from[k] < g->count && has_names(g, g->from[k]))
-			return false;
-	return true;
+	while (by < g->count)
+		by = g->dominator[by];
+	return by != HOLD_CYCLES(g);
 }
 
 /* Parts that the same two lead to. */
@@ -360,8 +405,11 @@ static int add_shared(struct finding *f, const struct shared *s, size_t count, b
 		return error_memory();
 	row->objects = also == HOLD_NONE ? 0 : also + 1ull;
 	for (size_t i = 0; i < count; i++)
-		if (is_small_part(f, s[i].node) || large)
+		if (is_small_part(f, s[i].node) || large) {
+			if (f->answer[s[i].node] != HOLD_NONE)
+				f->row[f->answer[s[i].node]] = NO_ROW;
 			f->row[s[i].node] = number;
+		}
 	return 0;
 }
 
@@ -510,14 +558,6 @@ struct other_way {
 	int from;
 };
 
-/* Would it be gone with `by`, too? */
-static bool is_part_of(const struct hold_graph *g, uint32_t node, uint32_t by)
-{
-	while (node < g->count && g->place[node] > g->place[by])
-		node = g->dominator[node];
-	return node == by;
-}
-
 /* A reference from what `node` itself holds is no way to it: from a class's methods to the class. `own`: where the
  * shortest way begins. */
 static void look_at_references(const struct hold_graph *g, uint32_t node, uint32_t own, int elsewhere,
@@ -654,16 +694,19 @@ int holders_find(struct holders **out, const struct hold_graph *g, const struct 
 	struct finding f = { .g = g, .q = q, .h = h };
 	f.held = vec_calloc(nodes + 1ul, sizeof(*f.held));
 	f.row = malloc((nodes + 1ul) * sizeof(*f.row));
+	f.answer = malloc((nodes + 1ul) * sizeof(*f.answer));
 	f.split = vec_calloc(nodes + 1ul, sizeof(*f.split));
-	int e = h && f.held && f.row && f.split ? 0 : error_memory();
+	int e = h && f.held && f.row && f.answer && f.split ? 0 : error_memory();
 	if (!e) {
 		memset(f.row, 0xff, (nodes + 1ul) * sizeof(*f.row));
+		memset(f.answer, 0xff, (nodes + 1ul) * sizeof(*f.answer));
 		e = find(&f);
 	}
 	if (!e)
 		h->bytes = all_bytes(&f);
 	free(f.held);
 	free(f.row);
+	free(f.answer);
 	free(f.top);
 	free(f.split);
 	free(f.big);
