@@ -391,13 +391,32 @@ static void find_sharers(const struct finding *f, const uint64_t *share, struct 
 	}
 }
 
+/* Where the shortest way to it begins: a module's name counts, not the module. */
+static uint32_t start_of(const struct hold_graph *g, uint32_t node, uint32_t edge)
+{
+	uint32_t start = edge;
+	for (; node < g->count && g->parent[node] < g->count; node = g->parent[node])
+		start = g->parent_edge[node];
+	return start;
+}
+
+/* Of a part that only leads to what has the row more may lead to that than the two: it stays as it is where both of
+ * them begin with one name. */
+static bool takes(const struct finding *f, const struct shared *s, bool large)
+{
+	const struct hold_graph *g = f->g;
+	return is_small_part(f, s->node) ||
+	       (large && (f->answer[s->node] == s->node || start_of(g, s->by[0], g->parent_edge[s->by[0]]) !=
+								   start_of(g, s->by[1], g->parent_edge[s->by[1]])));
+}
+
 /* A row for those that have none yet, and for large ones, `name` and `also` being two that lead to them. */
 static int add_shared(struct finding *f, const struct shared *s, size_t count, bool large, uint32_t name, uint32_t also)
 {
 	const uint32_t number = (uint32_t)f->h->count;
 	uint64_t sum = 0;
 	for (size_t i = 0; i < count; i++)
-		sum += is_small_part(f, s[i].node) || large ? f->held[s[i].node] : 0;
+		sum += takes(f, &s[i], large) ? f->held[s[i].node] : 0;
 	if (!sum || sum < f->h->held / BIG)
 		return 0;
 	struct holder *row = add_row(f, HOLDER_SHARED, name);
@@ -405,7 +424,7 @@ static int add_shared(struct finding *f, const struct shared *s, size_t count, b
 		return error_memory();
 	row->objects = also == HOLD_NONE ? 0 : also + 1ull;
 	for (size_t i = 0; i < count; i++)
-		if (is_small_part(f, s[i].node) || large) {
+		if (takes(f, &s[i], large)) {
 			if (f->answer[s[i].node] != HOLD_NONE)
 				f->row[f->answer[s[i].node]] = NO_ROW;
 			f->row[s[i].node] = number;
@@ -530,15 +549,6 @@ static int sum_rows(struct finding *f)
 	}
 	free(parts);
 	return 0;
-}
-
-/* Where the shortest way to it begins: a module's name counts, not the module. */
-static uint32_t start_of(const struct hold_graph *g, uint32_t node, uint32_t edge)
-{
-	uint32_t start = edge;
-	for (; node < g->count && g->parent[node] < g->count; node = g->parent[node])
-		start = g->parent_edge[node];
-	return start;
 }
 
 static bool is_scope(const struct hold_graph *g, uint32_t node)
