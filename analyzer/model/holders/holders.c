@@ -280,7 +280,7 @@ static bool has_names(const struct hold_graph *g, uint32_t node)
 	return hold_is_namespace(g, node) && (strcmp(hold_type(g, node), "dict") || g->module[node] != HOLD_NONE);
 }
 
-/* Is it a variable of a module or a function other than what `of` holds? Those that inner functions use are in cells. */
+/* Is it a variable of a module or a function, other than what `of` holds? Inner functions have theirs in cells. */
 static bool is_named(const struct finding *f, uint32_t node, uint32_t of)
 {
 	const struct hold_graph *g = f->g;
