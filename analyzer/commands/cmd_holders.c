@@ -130,8 +130,8 @@ static int ask(const char *dir, const char *pid)
 
 /* ---- by a copy of its memory ------------------------------------------------------------------------------ */
 
-/* The copy is made first, and the reader's horizon is let pass: what is read of the trace then has all that happened
- * before. */
+/* The copy is made first. The reader leaves out what is younger than its horizon, so that much time passes before the
+ * trace is read: then it has all that happened before the copy. */
 static int copy(struct memory_copy *c, const char *dir, const char *pid)
 {
 	struct reader *r;
@@ -144,8 +144,9 @@ static int copy(struct memory_copy *c, const char *dir, const char *pid)
 	if (!p)
 		return error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "runs no longer");
 	e = copy_memory(c, (pid_t)strtol(pid, NULL, 10), dir, clock);
-	/* twice as long: how fast the clock of a young process goes is not known well */
-	nanosleep(&(struct timespec){ .tv_nsec = 2 * READER_HORIZON_NS }, NULL);
+	/* Twice as long, since the rate of a young process's clock is known roughly. */
+	if (!e)
+		nanosleep(&(struct timespec){ .tv_nsec = 2 * READER_HORIZON_NS }, NULL);
 	return e;
 }
 

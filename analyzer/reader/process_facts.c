@@ -86,18 +86,26 @@ const struct process_code *process_code(const struct process *p, uint32_t code)
 	return found;
 }
 
-unsigned process_cell(const struct process *p, const char *file)
+/* 0: it is no cell's, or nobody said which. */
+static unsigned cell_number(const struct process *p, const char *file)
 {
-	unsigned number = 0, said;
+	unsigned number = 0;
 	int end = 0;
 	if (sscanf(file, "<ipython-input-%u-", &number) == 1 || !strstr(file, "ipykernel_"))
 		return number;
-	for (; p && !number; p = p->parent)
-		for (uint32_t i = process_marks(p); i-- && !number;) /* the last one counts */
-			if (sscanf(process_mark(p, i), "In [%u] = %n", &said, &end) == 1 && end &&
+	for (; p; p = p->parent)
+		for (uint32_t i = process_marks(p); i--;) /* the last one counts */
+			if (sscanf(process_mark(p, i), "In [%u] = %n", &number, &end) == 1 && end &&
 			    !strcmp(process_mark(p, i) + end, file))
-				number = said;
-	return number;
+				return number;
+	return 0;
+}
+
+bool process_cell(const struct process *p, const char *file, char name[PROCESS_CELL_NAME])
+{
+	const unsigned number = cell_number(p, file);
+	snprintf(name, PROCESS_CELL_NAME, "In [%u]", number);
+	return number > 0;
 }
 
 const struct process_thread *process_thread(const struct process *p, uint32_t index)

@@ -193,7 +193,7 @@ enum reader_flag {
 	READER_FOLLOW = 2,
 };
 
-/* Of a process that runs, younger events are left out: another thread's may still come before them. */
+/* Of a process that runs, events younger than that are left out: another thread may still write an earlier one. */
 #define READER_HORIZON_NS 10000000
 
 /* Opens one or several directories. On error *out is NULL and error_get() has the details. */
@@ -269,9 +269,10 @@ uint32_t process_marks(const struct process *p);                                
 const struct process_code *process_code(const struct process *p, uint32_t code);
 const struct process_thread *process_thread(const struct process *p, uint32_t index); /* NULL if unknown */
 
-/* N of In [N], the cell of a notebook whose code is in that file; 0: of none, or of one that has no number. IPython has
- * the number in the name. ipykernel's names are hashes: python/libmemtrace/notebook.py tells which cell each one is. */
-unsigned process_cell(const struct process *p, const char *file);
+/* "In [7]", the cell of a notebook whose code is in that file. False: it is no cell's, or its number is unknown.
+ * IPython's names of such files have the number. ipykernel's are hashes: python/libmemtrace/notebook.py marks whose. */
+enum { PROCESS_CELL_NAME = 16 };
+bool process_cell(const struct process *p, const char *file, char name[PROCESS_CELL_NAME]);
 
 /* ---- events --------------------------------------------------------------------------------------------- */
 

@@ -132,13 +132,12 @@ static const struct frame *frame_at(struct python *py, struct place place, const
 static const char *file_name(struct python *py, const struct process *p, const char *file)
 {
 	struct called *called;
-	char text[32];
+	char cell[PROCESS_CELL_NAME];
 	HASH_FIND_PTR(py->files, &file, called);
 	if (called)
 		return called->name;
-	const unsigned cell = process_cell(p, file);
-	snprintf(text, sizeof(text), "In [%u]", cell);
-	const char *name = cell ? intern(py, text, file) : intern(py, file, ""); /* not that of another kernel */
+	const char *name = process_cell(p, file, cell) ? intern(py, cell, file) /* not that of another kernel */
+						       : intern(py, file, "");
 	called = calloc(1, sizeof(*called));
 	if (called) {
 		*called = (struct called){ .raw = file, .name = name };

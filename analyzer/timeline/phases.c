@@ -344,13 +344,13 @@ static char *line_name(const struct run *r, const struct line *l)
 {
 	const struct process_code *code = process_code(r->process, l->code),
 				  *callee = l->wrapped ? NULL : process_code(r->process, l->callee);
-	char *name = NULL, cell[32];
+	char *name = NULL, cell[PROCESS_CELL_NAME];
 	if (l->imports)
 		return strdup("imports");
-	const unsigned number = code ? process_cell(r->process, code->file) : 0;
-	snprintf(cell, sizeof(cell), "In [%u]", number);
-	if (!code || asprintf(&name, "%s:%u%s%s", number ? cell : base_name(code->file), l->number, callee ? " " : "",
-			      callee ? callee->name : "") < 0)
+	if (!code)
+		return strdup("?");
+	const char *file = process_cell(r->process, code->file, cell) ? cell : base_name(code->file);
+	if (asprintf(&name, "%s:%u%s%s", file, l->number, callee ? " " : "", callee ? callee->name : "") < 0)
 		return strdup("?");
 	for (char *at; (at = strstr(name, ".<locals>"));)
 		memmove(at, at + 9, strlen(at + 9) + 1);

@@ -84,5 +84,4 @@ def case_deeper_than_the_limit():
     mt.check(max(deeper) < 1.5 * most, "%s s below 2,000 and 4,000 frames, %s s below 1,000" % (deeper, most))
 
 
-
 mt.main()

@@ -125,9 +125,8 @@ def case_every_tutorial_is_listed():
         titles = re.findall(r"^## (.*)$", file.read(), re.M)
     with open(os.path.join(mt.TOP, "README.md"), encoding="utf-8") as file:
         line, = re.findall(r"^\| \[TUTORIALS\].*line: (.*) \|$", file.read(), re.M)
-    words = [("host", "device", "server", "DataLoader")[i] for i in range(len(titles))]
-    listed = line.split(", ")
-    mt.equal(len(listed), len(titles), "of %s" % titles)
+    words, listed = ("host", "device", "server", "DataLoader"), line.split(", ")
+    mt.equal((len(titles), len(listed)), (len(words), len(words)), "tutorials of %s, in %s" % (titles, listed))
     for word, title, part in zip(words, titles, listed):
         mt.check(word in title and word in part, "%r is not what README lists: %r" % (title, part))
 

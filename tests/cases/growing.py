@@ -83,7 +83,7 @@ def case_moves():
 
 
 def case_drops():
-    """What only grew, was let go of, and is not missed is no growth."""
+    """What only grew and was freed while the program went on is no growth."""
     mt.check("healthy: nothing goes on growing" in run("c", "drops").trace.tool("report").out, run("c", "drops").trace.tool("report"))
     mt.check("only grew" in run("c", "fill").trace.tool("report").out, run("c", "fill").trace.tool("report"))
 

@@ -18,7 +18,7 @@ FORMS = {"fill": "fills an array and ends", "map": "fills a table by key and end
          "epochs": "the first three of twelve epochs keep more", "starts": "four processes grow in a warm-up only",
          "dozes": "keeps more for longer than 20 s, then waits", "computes": "reads for 5 s, then computes without memory", "memo": "a cached function is asked for more, then dropped before a rest",
          "recalls": "a cached function is asked the same again, then dropped before a rest",
-         "drops": "fills an array, lets go of it, and goes on",
+         "drops": "fills an array, frees it, and goes on",
          "moves": "mappings grow, half-way made anew by another caller",
          "layers": "one line makes, another keeps", "values": "one line makes, another keeps a number of it"}
 COMMON = ("fill", "map", "works", "warmup", "keeps", "cache")

@@ -6,7 +6,7 @@
  * units kept, for as long again; dozes: keeps more for 22 s and waits for half as long; computes: does so for 5 s and needs no memory for as long.
  * moves: keeps more of what it maps, half-way mapped anew by another caller, while far more comes and goes.
  * epochs: the first three of twelve keep more; starts: four processes do so in a warm-up only.
- * drops: fills a table, lets go of it at once, and goes on for 3 s without it. */
+ * drops: fills a table, frees all of it, and goes on for 3 s. */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>

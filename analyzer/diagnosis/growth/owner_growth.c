@@ -12,9 +12,9 @@
 
 #define WRITTEN 0.5         /* of what grew: if so much can't be dropped, it stays */
 #define SEEN    0.1         /* of what grew: if a sample saw less of it mapped, the sample tells nothing */
-#define DROPPED 0.9         /* of what grew: so much is gone ... */
-#define ENDING  0.05        /* ... before this last part of the run, and ... */
-#define EXIT_NS 1000000000u /* ... before an exit can have begun: it was let go of */
+#define DROPPED 0.9         /* of what grew: so much is freed before ... */
+#define ENDING  0.05        /* ... this last part of the run, and before ... */
+#define EXIT_NS 1000000000u /* ... what an exit may take */
 #define ROUGH   0.2         /* of a rate: a line that is known no better goes through bursts */
 #define IN_STEP 0.05        /* greatest distance of two curves at the same pace, each from 0 to 1 */
 
@@ -334,8 +334,7 @@ static enum outlook of_files(const struct samples *samples, const struct model *
 	return isnan(part) ? OUTLOOK_SHORT : part < WRITTEN ? OUTLOOK_GIVES_WAY : goes_on;
 }
 
-/* What only grew was let go of, and the program went on without it. What is freed as a program ends was needed until
- * then. */
+/* Was what grew freed while the program went on? What it frees as it ends was needed until then. */
 static bool is_dropped(const struct model *m, const struct model_process *whose, const struct growth_place *of,
 		       uint64_t track_ns, double grown)
 {

@@ -268,7 +268,7 @@ void frag_print(const struct frag *f)
 		      BYTES(rest));
 	if (f->heap_count && model_fold(f->selection->model).young_blocks)
 		output_whole_line(
-			STYLE_NONE,
+			STYLE_FAINT,
 			strdup("small blocks were recorded as totals: of a moment before the end some are missing; record "
 			       "with MEMTRACE_RECORD=all"));
 	if (!f->device_count && !f->heap_count)

@@ -200,9 +200,9 @@ char *leaks_group_name(const struct leaks *l, const struct leak_group *g)
 
 static char *pace_text(const struct owner_growth *t)
 {
-	const char *unit = t->stepped ? "step" : "second", *hows[] = { "", "; bigger blocks" };
+	const char *unit = t->stepped ? "step" : "second";
 	if (t->how != OWNER_GROWTH_MORE_BLOCKS)
-		return output_format("%s", hows[t->how == OWNER_GROWTH_BIGGER_BLOCKS]);
+		return strdup(t->how == OWNER_GROWTH_BIGGER_BLOCKS ? "; bigger blocks" : "");
 	char *count = fabs(t->blocks_per_x) < 1000 ? output_format("%.4g", t->blocks_per_x)
 						   : output_format("%s", COUNT((uint64_t)fabs(t->blocks_per_x))),
 	     *text = output_format("; %s block%s more a %s, %s each", count ? count : "",
