@@ -204,7 +204,8 @@ static void describe_growth(struct verdict *out, const struct evidence_device *d
 {
 	struct reasons *evidence = &out->evidence, *advice = &out->advice;
 	const char *second = growth_second(g);
-	SAY(evidence, stays, .of = d->name);
+	SAY(evidence, more_of, .of = d->name);
+	SAY(evidence, stays);
 	say_makers(evidence, g);
 	SAY(evidence, grew, .bytes = g->bytes);
 	if (!g->late)

@@ -200,11 +200,12 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 	struct reasons *evidence = &out->evidence, *advice = &out->advice;
 	const char *second = growth_second(most);
 	const bool python = most->site && strstr(most->site, ".py:");
-	SAY(evidence, stays, .of = most->of);
+	SAY(evidence, more_of, .of = most->of);
 	if (most->processes > 1)
 		SAY(evidence, of_each, .count = most->processes);
 	else if (most->pid)
 		SAY(evidence, of_process, .pid = most->pid);
+	SAY(evidence, stays);
 	say_makers(evidence, most);
 	SAY(evidence, grew, .bytes = most->bytes);
 	say_pace(evidence, most, true);

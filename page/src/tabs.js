@@ -56,7 +56,7 @@ export function drawGrowth(data, track, box) {
         facts([
           ["shape", g.kind, `certainty ${g.certainty}`],
           g.bytes_per_step ? ["a step", bytes(g.bytes_per_step), `\u00b1 ${bytes(g.error)}`] : null,
-          g.kind === "accelerating" ? ["faster by", `${bytes(g.acceleration * 100)} each 100 steps`] : null,
+          g.kind === "accelerating" ? ["faster by", `${bytes(g.acceleration * 100)}/step in each 100 steps`] : null,
           g.limit_bytes ? ["limit", bytes(g.limit_bytes)] : null,
           failed ? ["memory ended", failed.step ? `at step ${count(failed.step)}` : `at ${seconds(failed.at_s)}`] : ends ? ["if it goes on", `memory ends at step ${count(ends.at)}`, `${count(ends.low)} to ${ends.high === null ? "never" : count(ends.high)}, ${Math.round(ends.level * 100)} %`] : null,
         ])));

@@ -72,7 +72,7 @@ def case_incident1():
             seen.take(line, row, group, want, "copies")
         mt.equal(set(re.findall(r"incident1\.py:\d+", row[5])), made, "lines that made them")
     trained = "incident1.py:" + line_of("incident1", "optimizer.step()")
-    seen.claim(r"^  no leak +what grew \((PLACE) half, (FIGURE)\) did so while it began, and not", "incident1.py:" + line_of("incident1", "return nn.Parameter(torch.empty(shape, dtype=torch.float16"), 2 * copy,
+    seen.claim(r"^  no leak +(PLACE) half grew by (FIGURE) at first, then stopped", "incident1.py:" + line_of("incident1", "return nn.Parameter(torch.empty(shape, dtype=torch.float16"), 2 * copy,
                what="no leak")
     seen.claim(r"^  no phase peak +(PLACE) Model.forward needed no more than (PLACE) \((FIGURE)\)$",
                lambda place: places.source(place) == "inference(words, answer=True)",
@@ -127,7 +127,7 @@ def case_incident2():
                evaluate, first["pid"], peaks[-1], peaks[-2], what="the neighbour's phase")
     mt.check(2 * peaks[-1] > total, "two runs do not fit beside each other then")
     layers = 14 * (4096 * 4096 + 4096) * 4
-    seen.claim(r"^  no leak +what grew \((PLACE) Model.__init__.<genexpr>, (FIGURE)\) did so while it began", "incident2.py:" + line_of("incident2", "nn.ModuleList("),
+    seen.claim(r"^  no leak +(PLACE) Model.__init__.<genexpr> grew by (FIGURE) at first, then", "incident2.py:" + line_of("incident2", "nn.ModuleList("),
                layers, what="no leak")
     seen.claim(r"^  no fragmentation +unused in our pool: (FIGURE) in all, largest hole (FIGURE); with the (FIGURE) free that is less than (FIGURE)"
                r" \((FIGURE) are for other streams or sizes\)$", said["unused_large_bytes"], said["large_hole_bytes"], said["free_bytes"], said["tried_bytes"],

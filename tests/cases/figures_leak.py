@@ -40,7 +40,7 @@ def grown(seen):
         line.claimed.append(row.span(1))
     rate = (kept[count] - kept[count - 4]) / 4 * block  # it becomes more every fourth step
     error = table["error"].value
-    seen.claim(r"^  shape +accelerating: (FIGURE)/step now \((95) %: \+/- (FIGURE)\), \+(FIGURE)/step each (100)$", (rate - error, rate + error), "95",
+    seen.claim(r"^  shape +accelerating: (FIGURE)/step now \((95) %: \+/- (FIGURE)\), \+(FIGURE)/step each (100) steps$", (rate - error, rate + error), "95",
                (1, 2 * block), (25 * block - 0.02 * rate, 25 * block + 0.02 * rate), "100", what="the shape")
     half = (count + 1) // 2
     seen.claim(r"^  forecast  half-way \(step (\d+)\): fails at (\d+) \((95) %: (\d+) to (\d+)\); it failed at step (\d+)$", (half - 1, half + 1),

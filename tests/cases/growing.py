@@ -242,7 +242,7 @@ def case_as_fast_or_slow(seconds):
 
 def case_why_not():
     """The screens say which it is, and what would tell them apart."""
-    for form, said in (("fill", "hardly anything else was freed"), ("warmup", "while it began, and not since")):
+    for form, said in (("fill", "hardly anything else was freed"), ("warmup", "at first, then stopped")):
         why, = [r["evidence"] for r in run("c", form).trace.report["ruled_out"] if r["kind"] == "leak"]
         mt.check(said in why and "grows.c" in why, "%s: report says %r" % (form, why))
         text = " ".join(run("c", form).trace.tool("leaks").out.split())

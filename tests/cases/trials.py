@@ -61,7 +61,7 @@ def case_what_is_kept_is_counted_from_there_on():
 def case_lines_of_others_are_named():
     """Who pins segments, and what a neighbour that is traced holds most of: in the evidence, the sites and, of the neighbour, the advice."""
     held, = [v for v in trials.traced("frag_lengths").trace.report["verdicts"] if v["kind"] == "fragmentation"]
-    mt.check(re.search(r"; (frag_lengths\.py:\d+ \w+) pins segments with [\d.]+ MiB unused by [\d.]+ MiB of blocks$", held["evidence"]), held["evidence"])
+    mt.check(re.search(r"; [\d.]+ MiB of blocks of (frag_lengths\.py:\d+ \w+) pin segments with [\d.]+ MiB unused$", held["evidence"]), held["evidence"])
     mt.check(held["sites"] and all(site.startswith("frag_lengths.py:") for site in held["sites"]), "sites: %s" % held["sites"])
     beside, = [v for v in trials.run("neighbour_loads").trace.report["verdicts"] if v["kind"] == "other_process"]
     line, = beside["sites"]

@@ -50,7 +50,7 @@ def first_of(trace):
 def case_growth_is_of_the_process_that_leaks():
     trace = recorded(SERVER, None)
     screen = report(trace)
-    mt.check("GROWTH  host of %d " % first_of(trace)["pid"] in screen, screen)
+    mt.check("GROWTH  heap of %d " % first_of(trace)["pid"] in screen, screen)
     mt.check(re.search(r"WHAT GROWS.*\n +\d+ % +work ", screen), screen)
 
 

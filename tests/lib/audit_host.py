@@ -172,7 +172,7 @@ class Host(Claims):
                    (0, swap[0] - swap[1] + others if any(swap) else 0), what="no host pressure", count=(0, 1))
         # said where it is more than a quarter of the machine
         files = minus(done.watch.machine(("Cached", "Buffers")), done.watch.machine(("Shmem",)))
-        self.claim(r"^  no host pressure .*; (FIGURE) are page cache, which gives way$", (files[0] - others, files[1] + others),
+        self.claim(r"^  no host pressure .*; (FIGURE) are page cache, which is reclaimable$", (files[0] - others, files[1] + others),
                    what="page cache", count=(0, int(files[1] + others > total / 4)))
 
     def in_memory(self, at_ns):

@@ -37,7 +37,7 @@ def flat(line):
 
 def steady(words):
     """Without what depends on when the sampler looked."""
-    return re.sub(r", then it was hit at once", "", re.sub(r" +", " ", words))
+    return re.sub(r", then it was hit between two samples", "", re.sub(r" +", " ", words))
 
 
 def sections(text):

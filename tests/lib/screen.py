@@ -180,7 +180,7 @@ class Screen:
         head = self.find(r"^GROWTH  (.+) of (\d+) \S+; ([\d,]+) steps \(([\d.e-]+) m?s each\)", "growth")
         unit = self.find(r"^  ([KMG]iB) high", "high points")[1]
         rows = [self.find(r"^ +%s((?: +[\d.]+)+)$" % name, name)[1].split() for name in ("step", unit + " high", "low")]
-        shape = self.find(r"^  shape +(\w+): ({0})/step now \(95 %: \+/- ({0})\)(?:, \+({0})/step each 100)?".format(FIGURE), "shape")
+        shape = self.find(r"^  shape +(\w+): ({0})/step now \(95 %: \+/- ({0})\)(?:, \+({0})/step each 100 steps)?".format(FIGURE), "shape")
         points = {int(n): (Figure(h, unit), Figure(l, unit)) for n, h, l in zip(*rows)}
         mt.equal(len(points), len(rows[1]), "columns of the growth table")
         return {"track": head[1], "pid": int(head[2]), "count": int(head[3].replace(",", "")), "points": points, "kind": shape[1],

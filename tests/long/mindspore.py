@@ -116,7 +116,7 @@ def check_screen(done):
         seen.claim(r"^  no leak +what grew \((?:PLACE) [^,]*, (FIGURE)\) is one of the copies$", (copy / 2, copy), what="no leak", count=(0, 1))
         kept = done.books
         freed = kept.host.peak_bytes - sum(p.heap.live_bytes for p in kept.process.values())
-        seen.claim(r"^  no retained +allocators keep (FIGURE) of what was freed; (FIGURE) are resident and private$", (0, freed), (0, done.limit),
+        seen.claim(r"^  no retained +allocators kept (FIGURE) of freed memory at the last sample of the processes; (FIGURE) were resident and private$", (0, freed), (0, done.limit),
                    what="what allocators keep")
         seen.largest([POOL, done.account["largest_bytes"]])
     seen.finish()

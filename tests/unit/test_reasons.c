@@ -51,7 +51,7 @@ TEST(reasons_are_joined_in_their_order)
 	SAY(&list, hit_at_once);
 	SAY(&list, kernel_killed, .count = 1234);
 	CHECK(written("the cgroup may use 4.00 GiB of the machine's 8.00 GiB; 3.00 GiB of it were in use, then it was "
-		      "hit at once and the kernel killed 1234"));
+		      "hit between two samples and the kernel killed 1234"));
 	CHECK(!reasons_text(&list));
 }
 

@@ -165,7 +165,7 @@ TEST(the_largest_that_goes_on_is_named)
 	growths[2].site = "large";
 	judge();
 	CHECK_EQ(held(VERDICT_LEAK)->bytes, G(5));
-	CHECK(SAYS(LEAK, stays, .of = "cuda:0") && SAYS(LEAK, made_by, .site = "large") && SAYS(LEAK, others_grow));
+	CHECK(SAYS(LEAK, more_of, .of = "cuda:0") && SAYS(LEAK, made_by, .site = "large") && SAYS(LEAK, others_grow));
 	CHECK_EQ(certainty(VERDICT_LEAK), CERTAINTY_HIGH);
 	CHECK(!strcmp(held(VERDICT_LEAK)->sites[0], "small") && !strcmp(held(VERDICT_LEAK)->sites[1], "large") &&
 	      !held(VERDICT_LEAK)->sites[2]);

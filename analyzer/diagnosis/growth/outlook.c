@@ -420,22 +420,23 @@ char *outlook_why_no_leak(enum outlook o)
 {
 	switch (o) {
 	case OUTLOOK_GIVES_WAY:
-		return output_format("by pages of files, which the kernel can drop");
+		return output_format("in pages of files, which are reclaimable");
 	case OUTLOOK_COLLECTED:
 		return output_format(
-			"in the heap of a runtime that collects garbage: what of it is alive only its own heap dump tells");
+			"in the heap of a runtime that collects garbage: only its own heap dump tells what is live");
 	case OUTLOOK_PASSES:
-		return output_format("by blocks that come and go: next to none of them stays");
+		return output_format("by blocks that come and go: almost none is retained");
 	case OUTLOOK_NEEDS_MORE:
 		return output_format(
-			"by blocks that come and go: next to none stays, but there are more of them, or larger ones");
+			"by blocks that come and go: almost none is retained, but more or larger ones are live at a time");
 	case OUTLOOK_BACKLOG:
-		return output_format("by blocks that wait ever longer until they are freed: more comes than goes");
+		return output_format(
+			"by blocks that wait longer and longer until they are freed: more are made than freed");
 	case OUTLOOK_STOPPED:
-		return output_format("while it began, and not since: a load, a warm-up, or a cache that has filled");
+		return output_format("at first, then stopped: a load, a warm-up, or a cache that is full now");
 	case OUTLOOK_GROWS:
 		return output_format(
-			"while hardly anything else was freed: that is loading, or all of it is kept; a trace can't tell");
+			"while hardly anything else was freed: loading, or a leak; a trace can't tell which");
 	default:
 		return output_format("too seldom to say whether it goes on");
 	}

@@ -18,6 +18,14 @@ const char *kind_name(enum model_kind kind)
 	return names[kind];
 }
 
+const char *kind_words(enum model_kind kind)
+{
+	return kind == MODEL_MAP      ? "mapped memory"
+	       : kind == MODEL_PINNED ? "pinned memory"
+	       : kind == MODEL_DEVICE ? "device memory"
+				      : kind_name(kind);
+}
+
 const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

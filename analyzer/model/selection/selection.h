@@ -121,6 +121,7 @@ static inline bool process_was_stopped(const struct process *p)
 	return p->stops || p->stopped_ticks;
 }
 
-const char *kind_name(enum model_kind kind); /* "heap", "map", "pinned", "device", "pool" */
+const char *kind_name(enum model_kind kind);  /* "heap", "map", "pinned", "device", "pool" */
+const char *kind_words(enum model_kind kind); /* on screens: "mapped memory" */
 
 #endif

@@ -223,7 +223,7 @@ static void print_group(const struct leaks *l, const struct held_question *held,
 	char *whose = t->growing > 1 ? output_format("each of %u processes, %s together", t->growing,
 						     BYTES((uint64_t)t->all_bytes))
 				     : output_format("%u %s", p->pid, p->name);
-	output_whole_line(STYLE_NONE, output_format("    %s of %s; %s, certainty %s%s", kind_name(g->most->kind),
+	output_whole_line(STYLE_NONE, output_format("    %s of %s; %s, certainty %s%s", kind_words(g->most->kind),
 						    whose ? whose : "", growth_name(t->growth.kind),
 						    certainty_name(g->certainty), pace ? pace : ""));
 	const unsigned devices = findings_devices(l->findings, g->most->finding);
@@ -278,8 +278,9 @@ static void print_other(const struct leak *leak)
 {
 	char *text = owner_text(leak->owner), *where = leak->owner->frame ? frame_where(leak->owner->frame) : NULL;
 	char *why = outlook_why_no_leak(leak->owner_growth->outlook);
-	char *line = output_format("%s%s%s grew by %s %s", text ? text : "", where ? "  " : "", where ? where : "",
-				   BYTES((uint64_t)leak->owner_growth->growth.bytes), why ? why : "");
+	char *line = output_format("%s%s%s grew by %s of %s, %s", text ? text : "", where && *where ? "  " : "",
+				   where ? where : "", BYTES((uint64_t)leak->owner_growth->growth.bytes),
+				   kind_words(leak->kind), why ? why : "");
 	print("  ");
 	output_wrapped(line ? line : "", 2, 4, output_width() - 2, NULL);
 	free(line);

@@ -407,7 +407,8 @@ static unsigned print_growth(const struct report *r, const struct grown *g)
 	timeline_track_name(sel, step_list->process, g->track->kind, g->track->device, name, sizeof(name));
 	const bool marked =
 		step_list->source == LOOP_MARKS || step_list->source == LOOP_NVTX || step_list->source == LOOP_MSTX;
-	char *of = output_format("GROWTH  %s of %u %s; ", g->track->kind == MODEL_MAP ? "mapped memory" : name,
+	char *of = output_format("GROWTH  %s of %u %s; ",
+				 g->track->kind < MODEL_HOST_KINDS ? kind_words(g->track->kind) : name,
 				 step_list->process->pid, step_list->process->name);
 	char *steps = step_list->source == LOOP_NONE
 			      ? strdup("no steps were found")
@@ -424,7 +425,8 @@ static unsigned print_growth(const struct report *r, const struct grown *g)
 	if (!r->brief)
 		print_places(step_list, g->track);
 	char *more = g->growth.kind == GROWTH_ACCELERATING
-			     ? output_format(", +%s/%s each 100", BYTES((uint64_t)(g->growth.acceleration * 100)), unit)
+			     ? output_format(", +%s/%s each 100 %s", BYTES((uint64_t)(g->growth.acceleration * 100)),
+					     unit, step_list->source == LOOP_NONE ? "s" : "steps")
 			     : strdup("");
 	unsigned lines =
 		print_fact("shape", output_format("%s: %s/%s now (95 %%: +/- %s)%s", growth_name(g->growth.kind),
