@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum rule_what { FUNCTION, LIBRARY };
+enum rule_what { FUNCTION, PYTHON, LIBRARY };
 
 static const struct rule {
 	enum frame_class class;
@@ -51,11 +51,12 @@ enum frame_class frame_classify(const struct frame *f)
 		return python_is_plumbing(f) ? FRAME_GLUE : FRAME_PLAIN;
 	const char *slash = f->library ? strrchr(f->library, '/') : NULL;
 	const char *library = slash ? slash + 1 : f->library;
-	enum rule_what what = f->name ? FUNCTION : LIBRARY;
+	const bool python = library && strstr(library, "python");
 	const char *text = f->name ? f->name : library;
 	const struct rule *const *r = text ? rules_for((unsigned char)*text) : NULL;
 	for (; r && *r; r++)
-		if ((*r)->what == what && pattern_matches((*r)->pattern, text))
+		if (((*r)->what == LIBRARY) == !f->name && ((*r)->what != PYTHON || python) &&
+		    pattern_matches((*r)->pattern, text))
 			return (*r)->class;
 	return FRAME_PLAIN;
 }

@@ -41,6 +41,17 @@ TEST(frames_without_a_name_are_classified_by_library)
 	CHECK_EQ(class_in(NULL), FRAME_PLAIN);
 }
 
+TEST(functions_of_the_interpreter_are_its_own_alone)
+{
+	struct frame f = { .name = "task_step",
+			   .library = "/usr/lib/lib-dynload/_asyncio.cpython-311-x86_64-linux-gnu.so" };
+	CHECK_EQ(frame_classify(&f), FRAME_GLUE);
+	f.library = "/usr/bin/python3.11";
+	CHECK_EQ(frame_classify(&f), FRAME_GLUE);
+	f.library = "/home/me/scheduler";
+	CHECK_EQ(frame_classify(&f), FRAME_PLAIN);
+}
+
 TEST(patterns_match_beginnings_or_parts)
 {
 	CHECK(pattern_matches("a", "a") && !pattern_matches("a", "ab") && !pattern_matches("ab", "a"));
@@ -48,7 +59,7 @@ TEST(patterns_match_beginnings_or_parts)
 	CHECK(pattern_matches("*b", "abc") && !pattern_matches("*b", "ac"));
 }
 
-enum what { FUNCTION, LIBRARY };
+enum what { FUNCTION, PYTHON, LIBRARY };
 
 static const struct row {
 	enum what what;
