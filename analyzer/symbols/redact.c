@@ -243,13 +243,27 @@ static void put_word(const struct redact *r, FILE *to, const char *word, size_t 
 	}
 }
 
+/* Where IPython or ipykernel name the file of a cell by a hash of its code, which tells whoever guesses the code. */
+static const char *code_hash(const char *text)
+{
+	static const char *const names[] = { "ipykernel_%*u/%n", "ipython-input-%*u-%n" };
+	int end = 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *at = strstr(text, i ? "ipython-" : "ipykernel_");
+		if (at && sscanf(at, names[i], &end) == 0 && end)
+			return at + end;
+	}
+	return NULL;
+}
+
 static void put_words(const struct redact *r, FILE *to, const char *text, size_t n, bool numbers)
 {
+	const char *hash = code_hash(text);
 	for (const char *at = text, *end = text + n; at < end;) {
 		size_t length = word_length(at);
 		length = length < (size_t)(end - at) ? length : (size_t)(end - at);
 		if (length)
-			put_word(r, to, at, length, numbers);
+			put_word(r, to, at, length, numbers && at != hash);
 		else
 			fputc(*at, to);
 		at += length ? length : 1;

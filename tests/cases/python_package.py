@@ -126,6 +126,12 @@ def case_lines_of_cells():
     shown = trace.tool("peak").out
     mt.check("In [3]:1" in shown and "run_code" not in shown and "ipykernel" not in shown, shown)
     mt.check("run_code" in trace.tool("peak", "--all-frames").out, "what runs cells is a frame that says little")
+    packed = os.path.join(trace.path, "packed.tar.zst")
+    mt.equal(mt.execute([mt.MEMTRACE, "pack", "--redact", "-o", packed, trace.path]).status, 0)
+    shown = mt.execute([mt.MEMTRACE, "peak", "-n", "all", packed]).out
+    mt.check(all("In [%d]:" % number in shown for number in (1, 2, 3, 4)), "cells of a redacted trace: %s" % shown)
+    named = set(re.findall(r"ipykernel_77/([^\"]+)\.py|ipython-input-4-([^\">]+)", mt.execute([mt.MEMTRACE, "dump", packed]).out))
+    mt.check(len(named) == 4 and all(re.match(r"x[0-9a-f]{10}$", a or b) for a, b in named), "hashes of cells' code: %s" % named)
 
 
 def case_one_implementation():
