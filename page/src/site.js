@@ -74,7 +74,7 @@ function pins(data, track, node, at) {
   const nodes = new Set(node.stacks.map(s => s.node)), found = map.pins.filter(p => nodes.has(p.node));
   if (!found.length) return null;
   const sum = key => found.reduce((all, p) => all + p[key], 0);
-  return ["pins", `${bytes(sum("pinned"))} unused`, `in ${count(sum("segments"))} segments at ${seconds(map.at_s)}`];
+  return ["pins", `${bytes(sum("pinned"))} unused`, `in ${count(sum("segments"))} segment${sum("segments") === 1 ? "" : "s"} at ${seconds(map.at_s)}`];
 }
 
 function madeBy(data, node) {

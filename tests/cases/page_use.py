@@ -246,8 +246,8 @@ def case_there_is_room(kind):
     _, page = page_checks.generated(kind)
     ask = """
         const box = q => document.querySelector(q).getBoundingClientRect(), cut = [...document.querySelectorAll(".verdict h1, .verdict p, .verdict li, .verdict dd")].filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline" || e.getBoundingClientRect().right > innerWidth).map(e => e.textContent);
-        return [box(".verdict").height, box(".flame").top, box(".plot").height, cut, document.querySelector(".verdict .more")?.textContent];"""
-    verdict, flame, plot, cut, more = browser.ask(page, ask, width=1280, height=720)
+        return [box(".verdict").height, box(".flame").top, box(".plot").height, cut, document.querySelector(".verdict .more")?.textContent, document.documentElement.scrollWidth];"""
+    verdict, flame, plot, cut, more, _ = browser.ask(page, ask, width=1280, height=720)
     mt.check(verdict <= 112 and flame <= 421 and (720 - flame) / 22 >= 11, "verdict %s, flame graph at %s" % (verdict, flame))
     mt.check(plot >= 104 and (more or not cut), "chart %s; cut without a way to see it: %s" % (plot, cut))
     if more:
@@ -256,7 +256,7 @@ def case_there_is_room(kind):
     large = browser.ask(page, ask, width=2560, height=1300)
     mt.check(large[2] > 2 * plot, "the chart is %s and %s high" % (plot, large[2]))
     phone = browser.ask(page, ask, width=390, height=844)
-    mt.equal((phone[3], phone[4]), ([], None), "cut on a phone")
+    mt.equal(phone[3:], [[], None, 390], "cut on a phone, and how wide it is there")
 
 
 def case_text_is_cut_at_its_end():
@@ -267,9 +267,10 @@ def case_text_is_cut_at_its_end():
     name = "allocates_" + "z" * 120
     with open(script, "w", encoding="utf-8") as file:
         file.write("def %s():\n    return bytearray(4 << 20)\nkeep = [%s() for _ in range(4)]\n" % (name, name))
-    title, place = browser.ask(browser.page(mt.shimmed([mt.python(), script]).trace.settle().path), "return [document.querySelector('.right h2').textContent, document.querySelector('.right .place').textContent]", hash="#track=heap&at=peak")
+    title, place, head = browser.ask(browser.page(mt.shimmed([mt.python(), script]).trace.settle().path), "return [document.querySelector('.right h2').textContent, document.querySelector('.right .place').textContent, document.querySelector('.verdict h1').textContent]", hash="#track=heap&at=peak")
     mt.check(title.startswith("allocates_zz") and title.endswith("\u2026"), title)
     mt.check(place.startswith("\u2026") and place.endswith("/deep.py:2"), place)
+    mt.check(re.search(r"\d % of it deep\.py:2 allocates_z+", head), "a sentence that a terminal wraps is one here: %s" % head)
 
 
 mt.main()

@@ -179,22 +179,29 @@ static void lower_capitals(char *text)
 		text[i] = (char)tolower((unsigned char)text[i]);
 }
 
-/* The screen's own words, one paragraph a sentence that is not indented further than the first. */
+/* The screen's own words, a paragraph for each sentence: what is indented goes on with the one before. */
 static void print_captured(FILE *f, const struct report *r, void (*print_it)(const struct report *))
 {
 	char *text = captured(print_it, r), *rest = text, *line;
-	bool first = true;
+	const char *end = "";
 	while (text && (line = strsep(&rest, "\n"))) {
-		line += strspn(line, " ");
+		const size_t indent = strspn(line, " ");
+		line += indent;
 		if (!*line)
 			continue;
-		if (first)
-			lower_capitals(line);
-		fputs(first ? "<h1>" : "<p class=\"asked\">", f);
+		if (indent && *end) {
+			fputc(' ', f);
+		} else {
+			if (!*end)
+				lower_capitals(line);
+			fputs(*end ? end : "<h1>", f);
+			if (*end)
+				fputs("<p class=\"asked\">", f);
+			end = *end ? "</p>\n" : "</h1>\n";
+		}
 		page_print_text(f, line);
-		fputs(first ? "</h1>\n" : "</p>\n", f);
-		first = false;
 	}
+	fputs(end, f);
 	free(text);
 }
 
