@@ -38,8 +38,8 @@ const struct option_spec cmd_export_spec = {
 	"memtrace export --format FORMAT [--at TIME] [options] [DIR...]",
 	"What was alive at the peak, or at another moment with --at, in the format of\n"
 	"another tool: for each kind of memory its stacks and their bytes; perfetto and\n"
-	"snapshot also what happened up to then. What is below 0.1 % is told together,\n"
-	"and so are imported modules; --all tells every stack.",
+	"snapshot also what happened up to then. Stacks below 0.1 % are one row,\n"
+	"and so are imported modules; --all has every stack.",
 	rows,
 	OPTIONS_TEXT,
 	"  memtrace export --format folded | flamegraph.pl --countname=bytes > peak.svg\n"

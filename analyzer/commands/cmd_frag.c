@@ -17,8 +17,8 @@ const struct option_spec cmd_frag_spec = {
 	"memtrace frag [--at TIME] [options] [DIR...]",
 	"How blocks lie in the memory that was reserved for them: per device its\n"
 	"segments, their holes and whose blocks keep them from going back; per process\n"
-	"the arenas of its heap. At each time device memory ran out, else at the\n"
-	"device's peak; heaps when the process ended. --at says otherwise.",
+	"the arenas of its heap. Devices are shown each time their memory ran out, else\n"
+	"at their peak, and heaps at the process's end. --at asks for another moment.",
 	rows,
 	0,
 	"  memtrace frag --at oom:2                # at the second failure\n"

@@ -43,8 +43,8 @@ static const struct option_row rows[] = {
 const struct option_spec cmd_live_spec = {
 	"memtrace live [--alert 90%] [options] [PID or DIR]",
 	"A refreshing view of a running program until it ends: memory of its processes,\n"
-	"what is left of devices, control group and machine, growth. A line every time\n"
-	"where the output is no terminal. Warns with a line and, on a terminal, a bell.\n"
+	"what is left of devices, control group and machine, growth. If the output is\n"
+	"no terminal, prints lines. Warns with a line and, on a terminal, a bell.\n"
 	"A PID that is not recorded is attached to (memtrace start --help).",
 	rows,
 	0,

@@ -51,7 +51,7 @@ const struct option_spec cmd_push_spec = {
 	"Profiles of a running program for a server that keeps those of many: each\n"
 	"minute what is alive and what was allocated since, by stack, for each kind of\n"
 	"memory; once more just before a control group is full. Until the program ends.\n"
-	"What can't be sent waits in the trace. Of a program that has ended: its end.",
+	"What can't be sent waits in the trace. If the program has ended: its end.",
 	rows,
 	OPTIONS_TEXT,
 	"  memtrace push --to pyroscope http://pyroscope:4040 4711\n"

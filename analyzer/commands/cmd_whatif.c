@@ -35,9 +35,9 @@ static const struct option_row rows[] = {
 
 const struct option_spec cmd_whatif_spec = {
 	"memtrace whatif [--alloc-conf CONF] [options] [DIR...]",
-	"What another setting of PyTorch's allocator, another card, the run without some\n"
-	"blocks, or another malloc would have done: recorded requests are made again.\n"
-	"First as it was: where that does not agree with the run, nothing is said.",
+	"Replays the recorded requests with another setting of PyTorch's allocator, on\n"
+	"another card, without some blocks, or with another malloc. The run itself is\n"
+	"replayed first: if that does not agree with the trace, there is no answer.",
 	rows,
 	0,
 	"  memtrace whatif                            # the usual settings, ranked\n"
