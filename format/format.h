@@ -214,7 +214,7 @@ enum mt_loss {
 	MT_LOSS_RIGHTS = 4,    /* the process gave up its rights to the trace directory */
 	MT_LOSS_DAMAGE = 8,    /* raw files were cut off or overwritten before they were compressed */
 	MT_LOSS_FILES = 16,    /* no descriptors, or the files can't be made for another reason */
-	MT_LOSS_MEMORY = 32,   /* none for the tables that recording needs */
+	MT_LOSS_MEMORY = 32,   /* none for what recording needs, or no address space (RLIMIT_AS) */
 	MT_LOSS_SHARED = 4096, /* of a child that shares its parent's thread-local storage */
 	/* of processes alone */
 	MT_LOSS_STATIC = 64,       /* a program that loads no library: static, or of 32 bits */

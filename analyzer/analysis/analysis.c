@@ -11,7 +11,7 @@ static struct losses losses_of(const struct selection *sel)
 	for (unsigned id = 0; id < reader_processes(sel->reader); id++) {
 		const struct process *p = reader_process(sel->reader, id);
 		const struct model_process *m = model_process(sel->model, id);
-		uint64_t lost_ns = m->lost_events ? m->lost_ns : m->last_ns;
+		const uint64_t lost_ns = model_lost_ns(sel->model, id);
 		if (p->lost_events && (!l.events || lost_ns < l.events_ns))
 			l.events_ns = lost_ns;
 		l.events += p->lost_events;

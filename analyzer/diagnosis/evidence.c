@@ -611,7 +611,8 @@ static uint64_t doubt_of(const struct diagnosis *diagnosis, unsigned kinds)
 		const uint64_t lost = model_lost(diagnosis->selection->model, id);
 		for (int kind = 0; lost && kind < MODEL_KINDS; kind++) {
 			const struct model_totals *t = &p->kind[kind];
-			if (kinds & 1u << kind && t->allocations)
+			if (kinds & 1u << kind && t->allocations &&
+			    !model_lost_late(diagnosis->selection->model, id, (enum model_kind)kind))
 				doubt += model_doubt(diagnosis->selection->model, id, kind) +
 					 (double)lost * (double)t->allocated_bytes / (double)t->allocations;
 		}

@@ -1,9 +1,13 @@
 #include "analyzer/model/loss_doubt.h"
 
 #include "analyzer/util/error.h"
+#include "analyzer/util/minmax.h"
 #include "analyzer/util/vec.h"
 
 #include <math.h>
+
+#define ENDING  0.05        /* of a run: what is freed in this last part, and ... */
+#define EXIT_NS 1000000000u /* ... in what an exit may take, is freed as the program ends */
 
 /* ---- what may be ----------------------------------------------------------------------------------------- */
 
@@ -134,6 +138,30 @@ int loss_doubt_fill(struct process_memory *memory)
 uint64_t model_lost(const struct model *m, unsigned id)
 {
 	return process_memory_lost(&m->processes[id]);
+}
+
+uint64_t model_lost_ns(const struct model *m, unsigned id)
+{
+	const struct process_memory *memory = &m->processes[id];
+	return !process_memory_lost(memory) ? UINT64_MAX
+	       : memory->seen.lost_events   ? memory->seen.lost_ns
+					    : memory->seen.last_ns;
+}
+
+uint64_t model_ending_ns(const struct model *m, unsigned id)
+{
+	const struct process *p = m->processes[id].seen.process;
+	const uint64_t part = (uint64_t)(ENDING * (double)less(p->end_ns, p->start_ns));
+	return less(p->end_ns, higher(part, EXIT_NS));
+}
+
+bool model_lost_late(const struct model *m, unsigned id, enum model_kind kind)
+{
+	const uint64_t from = model_lost_ns(m, id);
+	bool late = from >= model_ending_ns(m, id) && from >= m->processes[id].kind[kind].totals.peak_ns;
+	for (unsigned i = 0; late && i < model_failures(m); i++)
+		late = model_failure(m, i)->process != id || model_failure(m, i)->last_ns <= from;
+	return late;
 }
 
 /* Of one that has ended, and of which nobody wanted what it left, all. */

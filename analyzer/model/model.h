@@ -443,6 +443,13 @@ uint64_t model_live(const struct model *m, unsigned id, enum model_kind kind);
 uint64_t model_peak(const struct model *m, enum model_kind kind); /* so far, of the host with the greatest */
 /* All events of the process that are missing; UINT64_MAX = nobody knows how many. */
 uint64_t model_lost(const struct model *m, unsigned id);
+/* From when on events may be missing; UINT64_MAX = none is. */
+uint64_t model_lost_ns(const struct model *m, unsigned id);
+/* When what it frees is freed as it ends: its last second, or the last 20th of a long run. */
+uint64_t model_ending_ns(const struct model *m, unsigned id);
+/* Were events lost in its ending alone, after the peak of the kind and the last request that was refused? Then what was
+ * alive before is exact. */
+bool model_lost_late(const struct model *m, unsigned id, enum model_kind kind);
 /* How much of what is live of a kind may have been freed by events that were lost. */
 uint64_t model_open(const struct model *m, unsigned id, enum model_kind kind);
 /* How far live bytes of a kind may have been wrong at any time so far, as events were lost. 0 where none were. */

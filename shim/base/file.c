@@ -70,6 +70,7 @@ static void note_refusal(long error)
 {
 	uint32_t why = error == -EACCES || error == -EPERM || error == -ENOENT ? MT_LOSS_RIGHTS
 		       : error == -EMFILE || error == -ENFILE                  ? MT_LOSS_FILES
+		       : error == -ENOMEM                                      ? MT_LOSS_MEMORY
 									       : MT_LOSS_DISK;
 
 	__atomic_store_n(&mt_file_refused, why, __ATOMIC_RELAXED);
@@ -161,6 +162,8 @@ void *mt_file_map(const char *path, uint64_t offset, size_t bytes, size_t reserv
 	MT_SYS1(SYS_close, fd);
 	if (!mt_sys_failed(p))
 		return (void *)p;
+	if (p != -1)
+		note_refusal(p);
 	if (how == MT_CREATE)
 		MT_SYS3(SYS_unlinkat, AT_FDCWD, path, 0);
 	return NULL;

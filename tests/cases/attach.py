@@ -250,7 +250,7 @@ def case_root_attaches_to_another_user():
     mt.equal(target.end(), WHOLE)
     path = done.out.split(":")[0]
     mt.equal(os.stat(path).st_uid, 65534)
-    shutil.rmtree(path)
+    shutil.rmtree(mt.Trace(path).settle().path)
 
 
 def case_opened_by_the_program():

@@ -8,14 +8,14 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
 
-STEPS, KEPT = {"often": 12, "seldom": 20, "early": 20, "never": 12}, 1000
+STEPS, KEPT = {"often": 12, "seldom": 20, "early": 20, "never": 12, "late": 20}, 1000
 
 
 class Run:
     """Of tests/programs/outruns.c, which says what is alive at its end."""
 
-    def __init__(self, mode, kept=0):
-        done = mt.shimmed([mt.program("outruns"), mode, str(STEPS[mode]), str(kept)])
+    def __init__(self, mode, kept=0, *each):
+        done = mt.shimmed([mt.program("outruns"), mode, str(STEPS[mode]), str(kept), *map(str, each)])
         mt.equal(done.status, 0, "status of %s" % done)
         self.trace = done.trace.settle()
         self.bytes, self.blocks, self.kept = map(int, done.out.split())
@@ -91,6 +91,16 @@ def case_what_was_kept_behind_the_losses_is_certain():
     found, = here.site("keep")
     mt.equal(found["certainty"], "high")
     mt.between(here.kept - 4000, found["bytes_min"], here.kept, "bytes that are kept for certain")
+
+
+def case_what_grew_before_the_losses_is_certain():
+    """The program frees all of it as it ends, of which most is lost. It had grown until then."""
+    here = run("late", 10 * KEPT, 400)
+    mt.between(KEPT, here.lost, 10 * KEPT * STEPS["late"], "lost events")
+    mt.check([(s["kind"], s["certainty"]) for s in here.site("keep")] == [("linear", "high")], here.site("keep"))
+    verdict, = [v for v in here.trace.report["verdicts"] if v["kind"] == "leak"]
+    mt.check("keep" in verdict["evidence"] and verdict["certainty"] != "low", verdict)
+    mt.check(here.leaks["bytes_min"] <= here.bytes <= here.leaks["bytes"], "what is alive: %s" % here.leaks)
 
 
 def case_limits_are_not_passed_unseen():

@@ -265,12 +265,19 @@ class Running:
 
 
 STEPS = PROGRAM.replace('sys.stdin.read()', 'import time\nfor _ in range(35): passing(); time.sleep(0.1)')
+ASKED = PROGRAM.replace('sys.stdin.read()', 'for _ in range(35): sys.stdin.readline(); passing()')
 
 
 def case_while_it_runs():
     """What was allocated is told once, whenever it is told."""
-    with Server() as server, Running(STEPS) as program:
-        push("pyroscope", server.url, "--every", "1s", program.path)
+    with Server() as server, Running(ASKED) as program:
+        child = subprocess.Popen([mt.MEMTRACE, "push", "--to", "pyroscope", "--every", "1s", server.url, program.path], env=mt.clean_env())
+        for told in range(1, 36):
+            program.child.stdin.write(b"\n")
+            program.child.stdin.flush()
+            if told % 12 == 0:
+                mt.until(lambda: len(server.bodies) >= told // 12, "a request")
+        mt.equal(child.wait(mt.WAIT), 0)
     made = [p for p in server.profiles(__name__="heap") if p.types[0].startswith("alloc")]
     mt.check(len(made) >= 3, "%d profiles" % len(made))
     mt.equal(of_site(made, "passing"), [300 * 36, 300 * 36 * 70001])

@@ -181,7 +181,8 @@ def case_nobody_can_wait_for_it(way):
 def case_is_out_of_a_tracers_reach(how):
     """strace waits for whatever it follows, and the recorder for strace, which is recorded."""
     log = os.path.join(mt.scratch("strace"), "log")
-    command = ["strace", "-f", "-o", log, *BUSY] if how == "strace -f" else ["strace", "-ff", "-o", log, "sh", "-c", "%s & %s; wait" % (" ".join(BUSY), " ".join(BUSY))]
+    tree = "{0} >{1} & {0}; wait; cat {1}".format(" ".join(BUSY), log + ".out")  # one prints behind the other
+    command = ["strace", "-f", "-o", log, *BUSY] if how == "strace -f" else ["strace", "-ff", "-o", log, "sh", "-c", tree]
     if "ptrace" in mt.plain([mt.need("strace"), "true"]).err:
         mt.skip("strace can't trace here")
     done = mt.shimmed(command, timeout=40)

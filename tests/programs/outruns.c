@@ -1,7 +1,8 @@
-/* outruns MODE STEPS KEPT: in each step 1,000 blocks of any size are replaced and KEPT blocks of 4,000 bytes are kept. A system call filter
+/* outruns MODE STEPS KEPT [BYTES]: in each step 1,000 blocks of any size are replaced and KEPT blocks of BYTES (4,000) are kept. A system call filter
  * keeps the ring from growing, the recorder is stopped in the step until so many events are lost, and the program then waits for it:
  *
  *   often    3,000 in each step     seldom   20 in each step     early    3,000 before them     never
+ *   late     as it ends, while it frees all that KEPT made
  *
  * Prints the bytes and blocks that are alive at the end, and how many of them KEPT made. */
 #include "memtrace.h"
@@ -13,10 +14,11 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-enum { TABLE = 1000, LARGEST = 40000, EACH = 4000 };
+enum { TABLE = 1000, LARGEST = 40000 };
 
 static char *table[TABLE];
 static size_t sizes[TABLE];
+static size_t each = 4000;
 static unsigned long seed = 88172645463325252ul;
 
 static unsigned long random_number(void)
@@ -43,11 +45,25 @@ __attribute__((noinline)) static void replace(unsigned n)
 	}
 }
 
-/* Nobody keeps a pointer to these. */
+/* Each points to the one before. */
+static void **kept_last;
+
 __attribute__((noinline)) static void keep(unsigned n)
 {
-	while (n--)
-		CHECK(opaque(malloc(EACH)));
+	while (n--) {
+		void **block = opaque(malloc(each));
+		CHECK(block);
+		*block = kept_last;
+		kept_last = block;
+	}
+}
+
+static void free_kept(void)
+{
+	for (void **next; kept_last; kept_last = next) {
+		next = *kept_last;
+		free(kept_last);
+	}
 }
 
 static pid_t recorder(void)
@@ -73,6 +89,12 @@ static int free_chunks(void)
 	return found;
 }
 
+static void wait_for_the_recorder(void)
+{
+	for (int i = 0; i < 20000 && free_chunks() < 4; i++)
+		usleep(1000);
+}
+
 /* The last of the events that are lost is followed by one that is not: a ring asks for a chunk every 20 ms. */
 static void lose(uint64_t events)
 {
@@ -82,8 +104,7 @@ static void lose(uint64_t events)
 	while (lost() - before < events)
 		replace(10);
 	kill(pid, SIGCONT);
-	for (int i = 0; i < 20000 && free_chunks() < 4; i++)
-		usleep(1000);
+	wait_for_the_recorder();
 	usleep(25000);
 	replace(1);
 }
@@ -100,9 +121,11 @@ int main(int argc, char **argv)
 	if (argc < 4)
 		return 2;
 	unsigned steps = atoi(argv[2]), kept = atoi(argv[3]);
-	uint64_t bytes = (uint64_t)steps * kept * EACH;
+	each = argc > 4 ? (size_t)atoi(argv[4]) : each;
+	uint64_t bytes = (uint64_t)steps * kept * each;
 	const char *mode = argv[1];
 	pace(1, 1);
+	const int late = info >= 0 && !strcmp(mode, "late");
 	fix_the_ring();
 	replace(4 * TABLE);
 	if (info >= 0 && !strcmp(mode, "early"))
@@ -113,9 +136,19 @@ int main(int argc, char **argv)
 		keep(kept);
 		if (info >= 0 && (!strcmp(mode, "often") || !strcmp(mode, "seldom")))
 			lose(!strcmp(mode, "seldom") ? 20 : 3000);
+		if (late)
+			wait_for_the_recorder();
+	}
+	if (late) {
+		pid_t pid = recorder();
+		kill(pid, SIGSTOP);
+		free_kept();
+		kill(pid, SIGCONT);
+		kept = 0;
+		bytes = 0;
 	}
 	for (unsigned k = 0; k < TABLE; k++)
 		bytes += table[k] ? sizes[k] : 0;
-	say("%lu %u %lu\n", (unsigned long)bytes, TABLE + steps * kept, (unsigned long)steps * kept * EACH);
+	say("%lu %u %lu\n", (unsigned long)bytes, TABLE + steps * kept, (unsigned long)steps * kept * each);
 	return 0;
 }

@@ -10,13 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WRITTEN 0.5         /* of what grew: if so much can't be dropped, it stays */
-#define SEEN    0.1         /* of what grew: if a sample saw less of it mapped, the sample tells nothing */
-#define DROPPED 0.9         /* of what grew: so much is freed before ... */
-#define ENDING  0.05        /* ... this last part of the run, and before ... */
-#define EXIT_NS 1000000000u /* ... what an exit may take */
-#define ROUGH   0.2         /* of a rate: a line that is known no better goes through bursts */
-#define IN_STEP 0.05        /* greatest distance of two curves at the same pace, each from 0 to 1 */
+#define WRITTEN 0.5  /* of what grew: if so much can't be dropped, it stays */
+#define SEEN    0.1  /* of what grew: if a sample saw less of it mapped, the sample tells nothing */
+#define DROPPED 0.9  /* of what grew: so much is freed before the ending */
+#define ROUGH   0.2  /* of a rate: a line that is known no better goes through bursts */
+#define IN_STEP 0.05 /* greatest distance of two curves at the same pace, each from 0 to 1 */
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
 
@@ -338,9 +336,7 @@ static enum outlook of_files(const struct samples *samples, const struct model *
 static bool is_dropped(const struct model *m, const struct model_process *whose, const struct growth_place *of,
 		       uint64_t track_ns, double grown)
 {
-	const uint64_t end = whose->process->end_ns,
-		       part = (uint64_t)(ENDING * (double)less(end, whose->process->start_ns)),
-		       late = less(end, higher(part, EXIT_NS));
+	const uint64_t late = model_ending_ns(m, of->process);
 	if (of->device != MODEL_NO_DEVICE || late <= track_ns)
 		return false;
 	const struct model_series *all = &whose->timeline[of->kind];
@@ -375,7 +371,8 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 	if (f.bytes <= 0)
 		return;
 	fit_curve(t, steps, &f, &k);
-	growth_doubt(&t->growth, doubt);
+	if (!model_lost_late(m, of->process, of->kind))
+		growth_doubt(&t->growth, doubt);
 	if (t->growth.kind == GROWTH_NONE)
 		t->outlook = OUTLOOK_NONE;
 	else if (of->kind == MODEL_MAP && outlook_goes_on(t->outlook))

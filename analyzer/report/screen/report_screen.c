@@ -130,7 +130,7 @@ static const struct {
 	  "no rights to the trace directory any more" },
 	{ MT_LOSS_DAMAGE, "damage", "raw files were cut off or overwritten", "raw files were cut off or overwritten" },
 	{ MT_LOSS_FILES, "files", "no file could be opened", "no file could be opened" },
-	{ MT_LOSS_MEMORY, "memory", "no memory was left", "no memory was left" },
+	{ MT_LOSS_MEMORY, "memory", "no memory or address space was left", "no memory was left" },
 	{ MT_LOSS_STATIC, "static", "", "static or of 32 bits: it loads no library" },
 	{ MT_LOSS_SECURE, "secure", "", "it gains rights, so LD_PRELOAD is dropped" },
 	{ MT_LOSS_ENVIRONMENT, "environment", "", "started without LD_PRELOAD: pass it on" },
