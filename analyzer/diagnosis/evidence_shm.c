@@ -3,11 +3,12 @@
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"
 
+#include <math.h>
 #include <string.h>
 
 #define LEAST_FILES 8
 #define SPAN        0.5  /* of the time since the first file: then it is no start-up */
-#define STAYS       0.75 /* of what was made, or more, was there at once */
+#define STAYS       0.75 /* of what was made by then, or more, was there at once */
 
 static const char *line_of(struct diagnosis *diagnosis, const struct model_shm_maker *m)
 {
@@ -65,6 +66,13 @@ int evidence_shm(struct diagnosis *diagnosis)
 	return 0;
 }
 
+/* How many files were made until then, as if at one pace: between two samples many are made. */
+static double made_until(const struct evidence_shm *s, uint64_t ns)
+{
+	const double span = (double)(s->last_ns - s->first_ns);
+	return (double)s->files * fmin((double)less(ns, s->first_ns) / span, 1);
+}
+
 struct evidence_growth evidence_shm_growth(const struct diagnosis *diagnosis)
 {
 	const struct evidence_shm *s = &diagnosis->evidence.host.shm;
@@ -72,8 +80,10 @@ struct evidence_growth evidence_shm_growth(const struct diagnosis *diagnosis)
 	const double span = (double)(s->last_ns - s->first_ns),
 		     spread = (double)less(f ? f->traced_end_ns : 0, s->first_ns);
 	const uint64_t came = f && f->shm_peak != HOST_KILL_UNKNOWN ? less(f->shm_peak, f->shm_start) : 0;
+	const double made = span > 0 && f ? made_until(s, f->shm_peak_ns) : 0;
 	struct evidence_growth none = { 0 };
-	if (s->files < LEAST_FILES || span <= 0 || span < SPAN * spread || (double)came < STAYS * (double)s->bytes)
+	if (made < LEAST_FILES || span < SPAN * spread ||
+	    (double)came < STAYS * made * (double)s->bytes / (double)s->files)
 		return none;
 	return (struct evidence_growth){
 		.site = s->site,

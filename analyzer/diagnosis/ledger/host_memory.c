@@ -151,7 +151,7 @@ static void take_machine(struct pass *p, const struct sample *x)
 	if (!p->over)
 		f->shm_left = less(files, f->shm_start); /* who lives then is asked later */
 	p->over = p->alive == 0 && p->most;
-	raise(&f->shm_peak, NULL, files, x->ns);
+	raise(&f->shm_peak, &f->shm_peak_ns, files, x->ns);
 	f->shm_total = x->value[MT_MACHINE_shm_total];
 	if (has(x, MT_MACHINE_available) && x->value[MT_MACHINE_available] < f->available_min) {
 		f->available_min = x->value[MT_MACHINE_available];

@@ -85,7 +85,7 @@ struct host_facts {
 	uint64_t swap_total, swap_start, swap_peak, swap_peak_ns; /* of the machine */
 	uint64_t swapped_out;                                     /* pages' bytes during the run */
 	uint64_t oom_kills;                                       /* during the run: the cgroup's, else the machine's */
-	uint64_t shm_total, shm_peak;
+	uint64_t shm_total, shm_peak, shm_peak_ns;
 	uint64_t shm_start, shm_left; /* left: how much more than at the start when all traced processes had ended */
 	/* the most that the cgroup had without pages of files, when, and these pages at that moment */
 	uint64_t cgroup_most, cgroup_most_ns, cgroup_file;

@@ -31,6 +31,7 @@ def main():
         hand_over(number)
         train(number)
         time.sleep(0.005)
+    time.sleep(0.4)  # so that a sample sees all of them
 
 
 main()
