@@ -119,7 +119,9 @@ static int ask(const char *dir, const char *pid)
 	int before = p ? holders_heads(p, NULL, 0) : 0;
 	e = !p           ? error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "runs no longer")
 	    : before < 0 ? before
-			 : reader_files(r, ask_one, &a);
+	    : process_is_pypy(p)
+		    ? error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "runs PyPy: only objects of CPython are known")
+		    : reader_files(r, ask_one, &a);
 	if (!e && !a.done)
 		e = error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "is recorded by an older version");
 	if (!e)

@@ -47,6 +47,14 @@ const struct process_module *reader_module_of(const struct process *p, uint32_t 
 	return NULL;
 }
 
+bool process_is_pypy(const struct process *p)
+{
+	for (unsigned i = 0; i < p->module_count; i++)
+		if (strstr(p->modules[i].path, "/libpypy"))
+			return true;
+	return false;
+}
+
 const char *process_hook(const struct process *p, unsigned hook)
 {
 	const char *name = hook < 1024 ? image_of(p)->hooks[hook] : NULL;

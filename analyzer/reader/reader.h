@@ -268,6 +268,7 @@ uint32_t process_marks(const struct process *p);                                
 /* its own or its parent's; NULL if unknown */
 const struct process_code *process_code(const struct process *p, uint32_t code);
 const struct process_thread *process_thread(const struct process *p, uint32_t index); /* NULL if unknown */
+bool process_is_pypy(const struct process *p); /* whose objects are not those of CPython */
 
 /* "In [7]", the cell of a notebook whose code is in that file. False: it is no cell's, or its number is unknown.
  * IPython's names of such files have the number. ipykernel's are hashes: python/libmemtrace/notebook.py marks whose. */

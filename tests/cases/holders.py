@@ -601,5 +601,20 @@ def case_request():
             program.kill()
 
 
+def case_pypy():
+    """Its objects are not known: a line says so at once, and the program is as it was."""
+    pypy = mt.need("pypy3")
+    trace = mt.Trace(os.path.join(mt.scratch(), "t"))
+    code = "kept = [bytearray(3 << 20)]\nprint('ready', flush=True)\nprint(input(), len(kept))"
+    env = dict(mt.shim_env(trace.path), MEMTRACE_HOLDERS="1")
+    with subprocess.Popen([pypy, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, text=True) as program:
+        mt.equal(program.stdout.readline(), "ready\n")
+        done = mt.execute([mt.MEMTRACE, "holders", str(program.pid)], timeout=10)
+        mt.equal((done.status, done.out), (2, ""), done)
+        mt.check("runs PyPy: only objects of CPython are known" in done.err, done.err)
+        out, err = program.communicate("more\n")
+    mt.equal((program.returncode, out, err), (0, "more 1\n", ""))
+
+
 if __name__ == "__main__":
     mt.main()
