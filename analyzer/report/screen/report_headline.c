@@ -196,6 +196,19 @@ static const char *how_it_grows(enum outlook o)
 					 : "was seen too briefly to say whether it grows";
 }
 
+/* Why no verdict is about it. What fills a device is mostly a load, and its tables need the room. */
+static const char *why_no_verdict(const struct report *r, const struct owner_finding *one)
+{
+	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
+	const enum outlook o = one->kind < MODEL_HOST_KINDS ? one->growth.outlook : OUTLOOK_NONE;
+	if (o == OUTLOOK_GROWS)
+		return ": a load, or all of it is kept";
+	for (size_t i = 0; i < v->ruled_out_count && o == OUTLOOK_LEAKS; i++)
+		if (reasons_find(&v->ruled_out[i].evidence, REASON_grows_little))
+			return ": too little for a verdict";
+	return "";
+}
+
 static char *line_text(const struct report *r, const struct owner_finding *one, size_t others)
 {
 	const struct findings *f = &r->analysis.diagnosis->findings;
@@ -206,9 +219,10 @@ static char *line_text(const struct report *r, const struct owner_finding *one, 
 	char *each = devices > 1 ? output_format(" on each of %u devices", devices) : strdup("");
 	char *more = others ? output_format(", and %zu more site%s", others, others == 1 ? "" : "s") : strdup("");
 	char *by = held && held->known ? output_format(", held by %s", held->name) : strdup("");
-	char *text = output_format("%s %s, %s%s%s%s (memtrace %s)", place ? place : "one line",
+	char *text = output_format("%s %s, %s%s%s%s%s (memtrace %s)", place ? place : "one line",
 				   how_it_grows(one->growth.outlook), BYTES((uint64_t)one->growth.growth.bytes),
-				   each ? each : "", by ? by : "", more ? more : "", by && *by ? "holders" : "leaks");
+				   each ? each : "", by ? by : "", more ? more : "", why_no_verdict(r, one),
+				   by && *by ? "holders" : "leaks");
 	free(by);
 	free(place);
 	free(each);
