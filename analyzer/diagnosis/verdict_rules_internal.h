@@ -75,11 +75,14 @@ static inline void say_makers(struct reasons *evidence, const struct evidence_gr
 		SAY(evidence, same_pace);
 }
 
-/* ", 3.0 MiB more each step"; `always`: also if there is nothing to say */
+/* ", 3.0 MiB more each step", or " within 0.07 s" where it grew for less than a second; `always`: also if there is
+ * nothing to say */
 static inline void say_pace(struct reasons *evidence, const struct evidence_growth *g, bool always)
 {
 	if (g->per_step > 0)
 		SAY(evidence, each_step, .rate = (uint64_t)g->per_step);
+	else if (g->lasted_s > 0 && g->lasted_s < 1)
+		SAY(evidence, within, .lasted = g->lasted_s);
 	else if (g->per_second > 0 || always)
 		SAY(evidence, each_second, .rate = (uint64_t)(g->per_second > 0 ? g->per_second : 0));
 }

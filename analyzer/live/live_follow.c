@@ -210,6 +210,27 @@ static const char *how_it_goes(enum outlook o)
 	return o == OUTLOOK_LEAKS ? "grows" : o == OUTLOOK_BACKLOG ? "falls behind" : "fills";
 }
 
+/* A track of one process that goes on growing. */
+struct growing {
+	const struct step_list *list;
+	const struct step_track *track;
+	enum outlook outlook;
+	struct growth growth;
+	double lasted_s; /* while it grew */
+};
+
+/* "1.0 MiB a step"; where it grew for less than a second "33.4 MiB in 0.07 s", which is no rate. */
+static void take_pace(struct live *l, const struct growing *g, char *text, size_t size)
+{
+	l->growth_stepped = g->list->source != LOOP_NONE;
+	const bool brief = !l->growth_stepped && g->lasted_s < 1;
+	l->growth_rate = brief ? NAN : g->growth.rate;
+	if (brief)
+		snprintf(text, size, "%s in %.2g s", BYTES((uint64_t)g->growth.bytes), g->lasted_s);
+	else
+		snprintf(text, size, "%s a %s", BYTES((uint64_t)g->growth.rate), l->growth_stepped ? "step" : "second");
+}
+
 /* What collectors free now and then may hide in a whole track what one place keeps. Of a process without devices, so
  * that it is on the host. */
 static void take_sites(struct live *l, const struct model *m, const struct step_list *steps)
@@ -220,11 +241,11 @@ static void take_sites(struct live *l, const struct model *m, const struct step_
 			return;
 	if (!live_sites_grow(&found, l->timeline, l->samples, m, l->stacks, steps))
 		return;
-	const struct growth g = found.growth;
-	l->growth_rate = g.rate;
-	l->growth_stepped = steps->source != LOOP_NONE;
-	snprintf(l->growth, sizeof(l->growth), "one site on the host %s by %s a %s, %s", how_it_goes(found.outlook),
-		 BYTES((uint64_t)g.rate), steps->source == LOOP_NONE ? "second" : "step", growth_name(g.kind));
+	const struct growing g = { .list = steps, .growth = found.growth, .lasted_s = found.lasted_s };
+	char pace[64];
+	take_pace(l, &g, pace, sizeof(pace));
+	snprintf(l->growth, sizeof(l->growth), "one site on the host %s by %s, %s", how_it_goes(found.outlook), pace,
+		 growth_name(g.growth.kind));
 }
 
 /* If they have more than what grew. */
@@ -237,14 +258,6 @@ static void take_pile(struct live *l, const struct model *m, double grown)
 	snprintf(l->growth, sizeof(l->growth), "%u processes that %u started pile up, %s of their own", p.count,
 		 p.starter->pid, BYTES(p.bytes));
 }
-
-/* A track of one process that goes on growing. */
-struct growing {
-	const struct step_list *list;
-	const struct step_track *track;
-	enum outlook outlook;
-	struct growth growth;
-};
 
 static void judge_track(struct owner_growth *found, const struct live *l, const struct model *m,
 			const struct growth_place *of, double doubt)
@@ -273,6 +286,7 @@ static bool goes_on(const struct live *l, const struct model *m, struct growing 
 	if (!outlook_goes_on(found.outlook))
 		return false;
 	g->growth = owner_growth_rise(g->list, t, &found);
+	g->lasted_s = found.lasted_s;
 	return true;
 }
 
@@ -327,16 +341,16 @@ static void say_growth(struct live *l, const struct model *m, struct growing *g)
 	const char *unit = steps->source == LOOP_NONE ? "second" : "step";
 	struct forecast f = forecast_for(l, m, g);
 	const unsigned processes = join(l, m, g);
-	char *when = f.ever && processes == 1 ? forecast_text(f.x, f.low, f.high) : NULL, name[64], of[48] = "";
-	l->growth_rate = g->growth.rate;
-	l->growth_stepped = steps->source != LOOP_NONE;
+	char *when = f.ever && processes == 1 ? forecast_text(f.x, f.low, f.high) : NULL, name[64], of[48] = "",
+	     pace[64];
+	take_pace(l, g, pace, sizeof(pace));
 	l->runs_out = when ? f.x : NAN;
 	if (processes > 1)
 		snprintf(of, sizeof(of), " in %u processes together", processes);
 	timeline_track_name(&v, steps->process, g->track->kind, g->track->device, name, sizeof(name));
-	snprintf(l->growth, sizeof(l->growth), "%s %s by %s a %s%s, %s%s%s%s%s", name, how_it_goes(g->outlook),
-		 BYTES((uint64_t)g->growth.rate), unit, of, growth_name(g->growth.kind),
-		 when ? "; if it goes on, memory ends at " : "", when ? unit : "", when ? " " : "", when ? when : "");
+	snprintf(l->growth, sizeof(l->growth), "%s %s by %s%s, %s%s%s%s%s", name, how_it_goes(g->outlook), pace, of,
+		 growth_name(g->growth.kind), when ? "; if it goes on, memory ends at " : "", when ? unit : "",
+		 when ? " " : "", when ? when : "");
 	free(when);
 }
 

@@ -49,7 +49,7 @@ struct live {
 	uint64_t lost;          /* events; UINT64_MAX = unknown how many */
 	uint64_t steps, age_ns; /* age: of the latest event, since the start */
 	char growth[256];
-	double growth_rate;           /* bytes per step or per second; NAN = nothing grows */
+	double growth_rate;           /* bytes per step or per second; NAN = nothing grows, or for less than a second */
 	double runs_out;              /* the step, or second, at which memory runs out; NAN = unknown */
 	bool growth_stepped;          /* these are per step */
 	uint64_t pool, pool_reserved; /* blocks of all frameworks' pools on devices, and their segments */

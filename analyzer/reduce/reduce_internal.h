@@ -105,7 +105,7 @@ struct site_grows {
 	enum model_kind kind;
 	char stack[STACK_NAME];
 	const char *outlook, *certainty;
-	double grown, per_s, per_step, error; /* per_step: NAN = no steps are known */
+	double grown, per_s, per_step, error; /* NAN: no steps are known, it grew for less than a second */
 };
 
 /* Those that grow, allocated. Takes the analysis's timeline for a while. 0 or -MT_E*. */

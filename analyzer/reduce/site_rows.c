@@ -362,8 +362,8 @@ static void put_growth(json_t *o, const struct site_grows *g)
 	json_object_set_new(o, "outlook", json_string(g->outlook));
 	json_object_set_new(o, "certainty", json_string(g->certainty));
 	json_object_set_new(o, "grown", whole(g->grown));
-	json_object_set_new(o, "slope_per_s", json_real(g->per_s));
-	json_object_set_new(o, "slope_per_step", isnan(g->per_step) ? json_null() : json_real(g->per_step));
+	json_object_set_new(o, "slope_per_s", json_real_or_null(true, g->per_s));
+	json_object_set_new(o, "slope_per_step", json_real_or_null(true, g->per_step));
 	json_object_set_new(o, "slope_error", json_real(g->error));
 }
 

@@ -57,8 +57,9 @@ function growthOf(data, track, node) {
     (g.name === name || g.name.includes(name)) && (!g.where || g.where === place));
 }
 
+// Without steps, and of less than a second, there is no rate.
 export function rateOf(g) {
-  return `${bytes(g.rate)} a ${g.stepped ? "step" : "second"}`;
+  return g.rate === null ? `${bytes(g.grown_bytes)} in ${seconds(g.grew_for_s)}` : `${bytes(g.rate)} a ${g.stepped ? "step" : "second"}`;
 }
 
 // Of all of this memory together, as the verdict and the tab of growth have it. Where it failed, that is known better.
@@ -107,7 +108,7 @@ export function drawSite(data, track, tree, box) {
     facts([
       sized ? [node.blocks === 1 ? "in" : "in blocks", node.blocks === 1 ? "1 block" : count(node.blocks), node.blocks === 1 ? "" : `of ${bytes(shown / node.blocks)} on average`] : null,
       ["at most", bytes(Math.max(...values))],
-      growth?.rate ? ["grows by", rateOf(growth), `\u00b1 ${bytes(growth.error)}, ${growth.kind}`] : growth ? ["shape", growth.kind] : null,
+      growth?.rate || growth?.rate === null ? ["grows by", rateOf(growth), growth.rate ? `\u00b1 ${bytes(growth.error)}, ${growth.kind}` : growth.kind] : growth ? ["shape", growth.kind] : null,
       growth ? ["certainty", growth.certainty] : null,
       growth ? ends(data, track) : null,
       categories.length ? ["for", categories.join(", ").replaceAll("_", " ")] : null,

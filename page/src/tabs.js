@@ -65,7 +65,7 @@ export function drawGrowth(data, track, box) {
     parts.push(el("p", {}, "No steps were found; growth is told over time."));
   }
   const columns = [{ name: "grown by", number: true }, { name: "rate", number: true }, { name: "\u00b1", number: true }, { name: "shape" }, { name: "certainty" }, { name: "outlook" }, { name: "memory" }, { name: "low points" }, { name: "allocated by", code: true }, { name: "where", code: true }];
-  const rows = growing.map(g => [size(g.grown_bytes), cell(g.rate, rateOf(g)), size(g.error), g.kind, g.certainty, g.outlook, g.device ? `${g.device} ${g.memory}` : g.memory, { value: 0, text: small(g) }, { text: cut(g.name, 60), value: g.name, title: g.name }, g.where ?? ""]);
+  const rows = growing.map(g => [size(g.grown_bytes), cell(g.rate, rateOf(g)), g.rate === null ? "" : size(g.error), g.kind, g.certainty, g.outlook, g.device ? `${g.device} ${g.memory}` : g.memory, { value: 0, text: small(g) }, { text: cut(g.name, 60), value: g.name, title: g.name }, g.where ?? ""]);
   parts.push(el("h3", {}, "Owners that grow"), rows.length ? table(columns, rows, { sort: 0, label: "Owners that grow" }) : el("p", { class: "dim" }, "None of the largest owners grows steadily."));
   fill(box, parts);
 }

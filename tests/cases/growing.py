@@ -227,7 +227,7 @@ def case_little(units, leak):
 
 @mt.variants(0.03, 0.3, 30)
 def case_as_fast_or_slow(seconds):
-    """The same events, however long they take, get the same answer: it fills, and nothing is freed."""
+    """The same events, however long they take, get the same answer: it fills, and nothing is freed. A rate a second is said where a second was seen."""
     made = Trace(os.path.join(mt.scratch("made"), "t"))
     p = made.process(100, ["fill"])
     fill = p.stack(("fill.py", "<module>", 3), ("fill.py", "fill", 10))
@@ -238,6 +238,10 @@ def case_as_fast_or_slow(seconds):
     done = mt.Trace(made.path)
     fact, = done.report["facts"]
     mt.equal((fact["kind"], fact["bytes"], done.report["verdicts"]), ("grows", 60_000_000, []), "what is said of %g s" % seconds)
+    site, = done.sites("leaks")
+    mt.between(0.9 * seconds, site["grew_for_s"], seconds, "how long it grew")
+    mt.equal((site["slope_bytes_per_s"] is None, "more each second" in fact["evidence"], " within %.2g s" % site["grew_for_s"] in fact["evidence"]),
+             (seconds < 1, seconds >= 1, seconds < 1), "whether a rate is said: %s" % fact["evidence"])
 
 
 def case_why_not():

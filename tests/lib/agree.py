@@ -20,7 +20,7 @@ FALL = 0.05  # of the run: in which a program frees all as it ends
 CLOSE = 1e-6
 HOST = ("heap", "map", "pinned")
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-GROWS_BY = re.compile(r": ([\d.]+ \w+)(?: since [^,]+)?, ([\d.]+ \w+) more each (step|second), (\w+)")
+GROWS_BY = re.compile(r": ([\d.]+ \w+)(?: since [^,]+)?(?:, ([\d.]+ \w+) more each (step|second)| within ([\d.e-]+) s), (\w+)")
 FULL = 48  # of the 50 lines that report --all has at most: what is no cause of the failure may be left out
 DIFFER = "opinions differ"
 
@@ -66,7 +66,7 @@ def check_texts(path, report):
     for one in claims(report):
         grows = GROWS_BY.search(one["evidence"])
         if shape and grows and shape.group(2) == grows.group(2):
-            mt.equal(shape.group(1), grows.group(4), "shape of one growth in two places: %s" % one["evidence"])
+            mt.equal(shape.group(1), grows.group(5), "shape of one growth in two places: %s" % one["evidence"])
     said = [r["message"]["text"] for r in json.loads(ask(path, "report", "--format", "sarif"))["runs"][0]["results"]]
     for one in claims(report):
         mt.check(any(plain(one["evidence"]) in plain(s) for s in said), "CI is not told of %s: %s" % (one["evidence"], said))
@@ -133,13 +133,17 @@ def check_claim(one, groups, rows):
     mt.check(mine, "%s is none of that in leaks" % one["evidence"])
     if not said:
         return  # a backlog
-    size, rate, unit, shape = said.groups()
+    size, rate, unit, seconds, shape = said.groups()
     alike = {s["group"]: [r for r in rows if r["group"] == s["group"]] for s in mine}
     fits = [group for group, all_of in alike.items() if says(size, sum(r["grown_bytes_all"] for r in all_of))]
     mt.check(fits, "%s, by leaks: %s" % (one["evidence"], {g: sum(r["grown_bytes_all"] for r in all_of) for g, all_of in alike.items()}))
     all_of = alike[fits[0]]
-    by = sum(r["slope_bytes_per_step"] if unit == "step" else r["slope_bytes_per_s"] * r["growing_processes"] for r in all_of)
-    mt.check(all_of[0]["growing_processes"] > 1 or says(rate, by), "rate of %s, by leaks: %s" % (one["evidence"], by))
+    if seconds:
+        mt.equal({r["slope_bytes_per_s"] for r in all_of}, {None}, "rates of %s" % one["evidence"])
+        mt.between(0.94 * float(seconds), max(r["grew_for_s"] for r in all_of), 1.06 * float(seconds), "how long it grew, of %s" % one["evidence"])
+    else:
+        by = sum(r["slope_bytes_per_step"] if unit == "step" else r["slope_bytes_per_s"] * r["growing_processes"] for r in all_of)
+        mt.check(all_of[0]["growing_processes"] > 1 or says(rate, by), "rate of %s, by leaks: %s" % (one["evidence"], by))
     mt.equal(shape, max(all_of, key=lambda r: r["grown_bytes_all"])["kind"], "shape of %s" % one["evidence"])
     for group in groups:
         if group["group"] == fits[0]:

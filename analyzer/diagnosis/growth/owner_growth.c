@@ -126,7 +126,7 @@ static double host_limit(const struct samples *s, const struct step_list *steps,
 }
 
 /* It ended with status 0, and has no steps. A forecast in steps is for a next run with more of them; one in seconds is
- * of no use, and not to be had from a run of a tenth of a second. */
+ * of no use. */
 static bool is_over(const struct step_list *steps)
 {
 	const struct process *p = steps->process;
@@ -154,6 +154,8 @@ static bool find_limit(const struct timeline *timeline, const struct selection *
 struct forecast owner_growth_forecast_to(const struct step_list *steps, const struct step_track *t,
 					 const struct growth *g, struct forecast_room room)
 {
+	if (steps->source == LOOP_NONE && steps->count && step_x(steps, steps->count - 1) - g->since_x < 1)
+		return forecast_never; /* in seconds, of which not one was seen */
 	double *points = calloc(3 * steps->count + 1, sizeof(*points));
 	room.x = points;
 	room.high = points + 2 * steps->count;
@@ -464,7 +466,8 @@ static void look_ahead(struct owner_growth *t, const struct timeline *timeline, 
 {
 	const struct step_list *steps = timeline_step_list(timeline, t->process);
 	struct forecast_room room;
-	for (size_t k = 0; k < steps->track_count && steps->count && outlook_goes_on(t->outlook); k++) {
+	const bool ahead = steps->count && outlook_goes_on(t->outlook) && !owner_growth_is_brief(t);
+	for (size_t k = 0; k < steps->track_count && ahead; k++) {
 		const struct step_track *track = &steps->tracks[k];
 		if (track->kind != site->kind || track->device != site->device ||
 		    has_failed(sel, steps, site->device) || !find_limit(timeline, sel, steps, track, &room))

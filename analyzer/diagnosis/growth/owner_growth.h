@@ -11,7 +11,7 @@ enum owner_growth_how { OWNER_GROWTH_UNCLEAR = 0, OWNER_GROWTH_MORE_BLOCKS, OWNE
 /* How one owner's live bytes went in the process where it grows most. */
 struct owner_growth {
 	enum outlook outlook;             /* whether it goes on; NONE: there is next to nothing */
-	double lasted_s;                  /* while it grew */
+	double lasted_s;                  /* while it grew; 0 = it has no rate */
 	double rise;                      /* bytes: see outlook.h */
 	struct growth growth;             /* its x: steps, or seconds where there are none */
 	uint32_t process;                 /* id */
@@ -70,6 +70,18 @@ double owner_growth_part(const struct owner_growth *t, const struct owner_growth
 /* It is that part of what rises so. */
 void owner_growth_rise_with(struct owner_growth *t, const struct growth *rise, double part);
 
+/* It grew for a second or longer. Else nobody has seen what it grows by in one, nor can tell in which memory ends. */
+static inline bool owner_growth_saw_a_second(const struct owner_growth *t)
+{
+	return t->lasted_s <= 0 || t->lasted_s >= 1; /* 0: it has no rate */
+}
+
+/* Its rate would be one of seconds, but it did not grow for one: what is said are its bytes, and how long it grew. */
+static inline bool owner_growth_is_brief(const struct owner_growth *t)
+{
+	return !t->stepped && !owner_growth_saw_a_second(t);
+}
+
 double owner_growth_per_second(const struct owner_growth *t);
 double owner_growth_acceleration_per_s2(const struct owner_growth *t);
 
@@ -89,7 +101,8 @@ struct forecast owner_growth_forecast(const struct timeline *timeline, const str
 struct forecast owner_growth_forecast_all(const struct timeline *timeline, const struct selection *sel,
 					  uint32_t process, enum model_kind kind, uint32_t device, struct growth *all);
 
-/* The first one with the limit in `room`; its high points are set from the track. */
+/* The first one with the limit in `room`; its high points are set from the track. In seconds, where there are no steps,
+ * nothing is foretold from less than one. */
 struct forecast owner_growth_forecast_to(const struct step_list *steps, const struct step_track *t,
 					 const struct growth *g, struct forecast_room room);
 

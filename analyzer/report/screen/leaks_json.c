@@ -30,11 +30,13 @@ static void set_growth(json_t *site, const struct owner_growth *t)
 	bool grows = t != NULL, steady = grows && growth_is_steady(&t->growth), stepped = grows && t->stepped;
 	t = t ? t : &none;
 	const struct forecast *f = &t->forecast;
+	const bool second = !grows || owner_growth_saw_a_second(t);
 	double per_s = stepped ? t->period_s : 1;
-	json_object_set_new(site, "slope_bytes_per_s", json_real(grows ? owner_growth_per_second(t) : 0));
+	json_object_set_new(site, "grew_for_s", json_real_or_null(grows, t->lasted_s));
+	json_object_set_new(site, "slope_bytes_per_s", json_real_or_null(second, owner_growth_per_second(t)));
 	json_object_set_new(site, "slope_bytes_per_step", json_real_or_null(stepped, t->growth.rate));
 	json_object_set_new(site, "slope_error_per_step", json_real_or_null(stepped, t->growth.rate_error));
-	json_object_set_new(site, "acceleration", json_real(grows ? owner_growth_acceleration_per_s2(t) : 0));
+	json_object_set_new(site, "acceleration", json_real_or_null(second, owner_growth_acceleration_per_s2(t)));
 	json_object_set_new(site, "acceleration_per_step", json_real_or_null(stepped, t->growth.acceleration));
 	json_object_set_new(site, "kind", json_string(growth_name(t->growth.kind)));
 	json_object_set_new(site, "certainty", json_string(certainty_name(t->growth.certainty)));
@@ -47,7 +49,8 @@ static void set_growth(json_t *site, const struct owner_growth *t)
 	json_object_set_new(site, "runs_out_at_step", json_real_or_null(f->ever && stepped, f->x));
 	json_object_set_new(site, "blocks_per_step", json_real_or_null(steady && stepped, t->blocks_per_x));
 	json_object_set_new(site, "blocks_per_s",
-			    json_real_or_null(steady && per_s > 0, t->blocks_per_x / (per_s > 0 ? per_s : 1)));
+			    json_real_or_null(steady && second && per_s > 0,
+					      t->blocks_per_x / (per_s > 0 ? per_s : 1)));
 	json_object_set_new(site, "how", steady ? json_string(hows[t->how]) : json_null());
 	json_object_set_new(site, "group", steady ? json_integer(t->group) : json_null());
 }
@@ -90,7 +93,9 @@ static json_t *json_groups(const struct leaks *l)
 		json_object_set_new(o, "memory", json_string(kind_name(g->most->kind)));
 		json_object_set_new(o, "sites", json_bytes(g->sites));
 		json_object_set_new(o, "grown_bytes_all", json_real(g->bytes));
-		json_object_set_new(o, "slope_bytes_per_s", json_real(g->per_second));
+		json_object_set_new(o, "grew_for_s", json_real(t->lasted_s));
+		json_object_set_new(o, "slope_bytes_per_s",
+				    json_real_or_null(owner_growth_saw_a_second(t), g->per_second));
 		json_object_set_new(o, "slope_bytes_per_step", json_real_or_null(t->stepped, g->rate));
 		json_object_set_new(o, "slope_error_per_step", json_real_or_null(t->stepped, g->error));
 		json_object_set_new(o, "kind", json_string(growth_name(t->growth.kind)));

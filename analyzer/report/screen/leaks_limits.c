@@ -47,15 +47,24 @@ static int fails(struct ci *ci, const char *rule, char *text, const struct frame
 	return 1;
 }
 
+/* "3.0 MiB/step", or "3.0 MiB in 0.07 s" */
+static char *rate_text(const struct leak_group *g, double rate, const char *unit)
+{
+	return owner_growth_is_brief(g->most->owner_growth)
+		       ? output_format("%s in %.2g s", BYTES((uint64_t)g->bytes), g->most->owner_growth->lasted_s)
+		       : output_format("%s/%s", BYTES((uint64_t)fabs(rate)), unit);
+}
+
 static int too_fast(const struct leaks *l, const struct leak_group *g, double rate, uint64_t limit, const char *unit,
 		    struct ci *ci)
 {
 	if (limit == UINT64_MAX || rate <= (double)limit)
 		return 0;
-	char *name = leaks_group_name(l, g),
-	     *text = output_format("%s: grows by %s/%s, more than %s/%s", name ? name : "", BYTES((uint64_t)rate), unit,
+	char *name = leaks_group_name(l, g), *grows = rate_text(g, rate, unit),
+	     *text = output_format("%s: grows by %s, more than %s/%s", name ? name : "", grows ? grows : "",
 				   BYTES(limit), unit);
 	free(name);
+	free(grows);
 	return fails(ci, "growth over the limit", text, g->most->owner->frame);
 }
 
@@ -118,14 +127,15 @@ void leaks_add_growing(const struct leaks *l, struct ci *ci)
 	struct leak_group *list = leaks_groups(l, &count);
 	for (size_t i = 0; i < count && i < selection_rows(l->selection, LEAKS_ROWS); i++) {
 		const struct owner_growth *t = list[i].most->owner_growth;
-		char *name = leaks_group_name(l, &list[i]);
+		char *name = leaks_group_name(l, &list[i]),
+		     *grows = rate_text(&list[i], list[i].rate, t->stepped ? "step" : "s");
 		ci_add(ci, false, "growth",
-		       output_format("%s: grows by %s/%s, certainty %s", name ? name : "",
-				     BYTES((uint64_t)fabs(list[i].rate)), t->stepped ? "step" : "s",
+		       output_format("%s: grows by %s, certainty %s", name ? name : "", grows ? grows : "",
 				     certainty_name(list[i].certainty)),
 		       list[i].most->owner->frame ? list[i].most->owner->frame->file : NULL,
 		       list[i].most->owner->frame ? list[i].most->owner->frame->line : 0);
 		free(name);
+		free(grows);
 	}
 	free(list);
 }

@@ -102,8 +102,10 @@ static char *growth_text(const struct leak *leak)
 		return NULL;
 	if (!leak_grows(leak))
 		return output_format("%s", outlook_name(t->outlook));
-	return output_format("%s %s/%s", leak_leaks(leak) ? growth_name(t->growth.kind) : outlook_name(t->outlook),
-			     BYTES((uint64_t)fabs(t->growth.rate)), t->stepped ? "step" : "s");
+	const char *how = leak_leaks(leak) ? growth_name(t->growth.kind) : outlook_name(t->outlook);
+	if (owner_growth_is_brief(t))
+		return output_format("%s, %s", how, BYTES((uint64_t)t->growth.bytes));
+	return output_format("%s %s/%s", how, BYTES((uint64_t)fabs(t->growth.rate)), t->stepped ? "step" : "s");
 }
 
 static void held_row(struct table *t, const struct held_question *held)
@@ -200,14 +202,14 @@ char *leaks_group_name(const struct leaks *l, const struct leak_group *g)
 
 static char *pace_text(const struct owner_growth *t)
 {
-	const char *unit = t->stepped ? "step" : "second";
+	const char *a = owner_growth_is_brief(t) ? "" : t->stepped ? " a step" : " a second";
+	const double blocks = owner_growth_is_brief(t) ? t->growth.bytes / t->mean_block_bytes : t->blocks_per_x;
 	if (t->how != OWNER_GROWTH_MORE_BLOCKS)
 		return strdup(t->how == OWNER_GROWTH_BIGGER_BLOCKS ? "; bigger blocks" : "");
-	char *count = fabs(t->blocks_per_x) < 1000 ? output_format("%.4g", t->blocks_per_x)
-						   : output_format("%s", COUNT((uint64_t)fabs(t->blocks_per_x))),
-	     *text = output_format("; %s block%s more a %s, %s each", count ? count : "",
-				   fabs(t->blocks_per_x - 1) < 1e-4 ? "" : "s", unit,
-				   BYTES((uint64_t)t->mean_block_bytes));
+	char *count = fabs(blocks) < 1000 ? output_format("%.4g", blocks)
+					  : output_format("%s", COUNT((uint64_t)fabs(blocks))),
+	     *text = output_format("; %s block%s more%s, %s each", count ? count : "",
+				   fabs(blocks - 1) < 1e-4 ? "" : "s", a, BYTES((uint64_t)t->mean_block_bytes));
 	free(count);
 	return text;
 }
@@ -218,8 +220,11 @@ static void print_group(const struct leaks *l, const struct held_question *held,
 	const struct process *p = reader_process(l->selection->reader, t->process);
 	const char *unit = t->stepped ? "step" : "second";
 	char *name = leaks_group_name(l, g), *pace = pace_text(t);
-	output_whole_line(STYLE_NONE, output_format("  %s +/- %s a %s: %s", BYTES((uint64_t)fabs(g->rate)),
-						    BYTES((uint64_t)g->error), unit, name ? name : ""));
+	char *rate = owner_growth_is_brief(t) ? output_format("%s in %.2g s", BYTES((uint64_t)g->bytes), t->lasted_s)
+					      : output_format("%s +/- %s a %s", BYTES((uint64_t)fabs(g->rate)),
+							      BYTES((uint64_t)g->error), unit);
+	output_whole_line(STYLE_NONE, output_format("  %s: %s", rate ? rate : "", name ? name : ""));
+	free(rate);
 	char *whose = t->growing > 1 ? output_format("each of %u processes, %s together", t->growing,
 						     BYTES((uint64_t)t->all_bytes))
 				     : output_format("%u %s", p->pid, p->name);

@@ -213,6 +213,8 @@ struct grown {
 	const struct step_list *list;
 	const struct step_track *track;
 	struct growth growth;
+	double lasted_s; /* while it grew */
+	bool brief;      /* too briefly for a rate of seconds */
 	int rank;
 	double weight;
 };
@@ -268,7 +270,11 @@ static struct grown find_grown(const struct timeline *timeline, const struct dia
 		if (found->growth.outlook != OUTLOOK_LEAKS || !t || is_ruled_out(diagnosis, t->device) ||
 		    (t->kind == MODEL_DEVICE && has_pool(steps, t->device)))
 			continue;
-		struct grown g = { .list = steps, .track = t, .growth = found->rise };
+		struct grown g = { .list = steps,
+				   .track = t,
+				   .growth = found->rise,
+				   .lasted_s = found->growth.lasted_s,
+				   .brief = owner_growth_is_brief(&found->growth) };
 		const double part = found->growth.growth.bytes / (double)found->bytes;
 		weigh(&g, part);
 		if (part > LEAST_PART && (g.rank > best.rank || (g.rank == best.rank && g.weight > best.weight)))
@@ -429,9 +435,12 @@ static unsigned print_growth(const struct report *r, const struct grown *g)
 					     unit, step_list->source == LOOP_NONE ? "s" : "steps")
 			     : strdup("");
 	unsigned lines =
-		print_fact("shape", output_format("%s: %s/%s now (95 %%: +/- %s)%s", growth_name(g->growth.kind),
-						  BYTES((uint64_t)g->growth.rate), unit,
-						  BYTES((uint64_t)ceil(g->growth.rate_error)), more ? more : ""));
+		print_fact("shape",
+			   g->brief ? output_format("%s: %s in %.2g s", growth_name(g->growth.kind),
+						    BYTES((uint64_t)g->growth.bytes), g->lasted_s)
+				    : output_format("%s: %s/%s now (95 %%: +/- %s)%s", growth_name(g->growth.kind),
+						    BYTES((uint64_t)g->growth.rate), unit,
+						    BYTES((uint64_t)ceil(g->growth.rate_error)), more ? more : ""));
 	free(more);
 	return lines + (r->brief ? 2 : 5) + print_forecast(sel, timeline, g);
 }
@@ -465,7 +474,9 @@ static void print_owner(const struct owner_finding *g, double all)
 	char *fitted = line ? output_fit(line, room) : NULL;
 	print("  %s%*s %10s", fitted ? fitted : "", room - output_columns(fitted ? fitted : ""), "",
 	      BYTES((uint64_t)t->growth.bytes));
-	if (t->how == OWNER_GROWTH_MORE_BLOCKS)
+	if (t->how == OWNER_GROWTH_MORE_BLOCKS && owner_growth_is_brief(t))
+		print("  of %s each", BYTES((uint64_t)t->mean_block_bytes));
+	else if (t->how == OWNER_GROWTH_MORE_BLOCKS)
 		print("  %.4g block%s more a %s, %s each", t->blocks_per_x, fabs(t->blocks_per_x - 1) < 1e-4 ? "" : "s",
 		      unit, BYTES((uint64_t)t->mean_block_bytes));
 	else if (t->how == OWNER_GROWTH_BIGGER_BLOCKS)
