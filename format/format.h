@@ -108,6 +108,8 @@ struct mt_session {
 	uint32_t asked;
 	uint32_t oom_commands;      /* atomic: how often its recorders ran MEMTRACE_ON_OOM */
 	struct mt_unseen unseen[8]; /* the first of those in `unrecorded` that are known by name */
+	/* one moment on two clocks, when the last recorder ended; 0 = none has. Ticks are written last */
+	uint64_t ended_ticks, ended_mono_ns;
 };
 
 /* ---- process: PID-N.info ------------------------------------------------------------------------------- */

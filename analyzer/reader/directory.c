@@ -269,7 +269,7 @@ void directory_look_again(struct session *s)
 	s->head.recorder_beat_ns = head.recorder_beat_ns;
 	s->head.unrecorded = head.unrecorded;
 	s->head.unrecorded_why = head.unrecorded_why;
-	if (s->head.bytes >= sizeof(head))
+	if (s->head.bytes >= offsetof(struct mt_session, ended_ticks))
 		memcpy(s->head.unseen, head.unseen, sizeof(head.unseen));
 	s->head.root_exit_kind = head.root_exit_kind;
 	s->head.root_exit_code = head.root_exit_code;

@@ -37,18 +37,21 @@ static void take_samples(struct image *im)
 	const struct mt_session *s = &im->session->head;
 	const struct mt_info *info = &im->info;
 	struct clock *c = im->clock;
-	if (im->session->known && s->clock == c->kind)
+	if (im->session->known && s->clock == c->kind) {
 		clock_sample(c, s->start_ticks, s->start_mono_ns, s->start_real_ns);
+		clock_sample(c, s->ended_ticks, s->ended_mono_ns, 0);
+	}
 	clock_sample(c, info->start_ticks, info->start_mono_ns, info->start_real_ns);
 	clock_sample(c, info->pair_ticks, info->pair_mono_ns, 0);
 }
 
-/* What runs, or was killed soon, may know too little of its clock. Else now is left alone: a trace reads the same at
- * any time. */
+/* What runs, or was killed soon, may know too little of its clock, where no recorder has ended since. Else now is left
+ * alone: a trace reads the same at any time. */
 static void sample_now(const struct image *im)
 {
 	const struct clock *c = im->clock;
-	if (im->session->here && !im->info.end_ticks && c->last_mono - c->first_mono < WELL_KNOWN_NS)
+	if (im->session->here && !im->info.end_ticks && im->session->head.ended_ticks < image_start_ticks(im) &&
+	    c->last_mono - c->first_mono < WELL_KNOWN_NS)
 		clock_sample_now(im->clock);
 }
 

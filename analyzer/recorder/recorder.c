@@ -188,6 +188,16 @@ static void set_present(struct work *w, bool present)
 	__atomic_store_n(&w->r.session->recorder_pid, present ? (uint32_t)getpid() : 0, __ATOMIC_RELEASE);
 }
 
+/* So that a reader need not look at the clock, to know how long a tick is where a process was killed soon: a trace that
+ * is done reads the same at any time. */
+static void note_end(struct work *w)
+{
+	struct mt_session *s = w->r.session;
+	__atomic_store_n(&s->ended_ticks, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->ended_mono_ns, ticks_mono_ns(), __ATOMIC_RELEASE);
+	__atomic_store_n(&s->ended_ticks, ticks_now(s->clock), __ATOMIC_RELEASE);
+}
+
 /* The moment up to which this round takes events, and how long a tick is. */
 static void set_clock(struct work *w)
 {
@@ -544,6 +554,7 @@ static int run(struct work *w)
 	find_raw_files(w);
 	apart_push(w->r.dir);
 	work_off(w);
+	note_end(w);
 	remove_ring_dir(w);
 	return 0;
 }

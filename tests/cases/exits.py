@@ -54,9 +54,20 @@ def case_supervised(mode, how, atexit, quick):
     mt.equal((found["kind"], found["code"]), how)
 
 
-def case_reads_the_same_at_any_time():
+KILLED = """
+import os, signal, time
+time.sleep(1.2)
+kept = [bytearray(100) for i in range(3000)] # a session that is a second old gets a recorder
+time.sleep(0.3)
+kept += [bytearray(100)]
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@mt.variants("ended", "killed")
+def case_reads_the_same_at_any_time(how):
     """To the nanosecond, though a tick's length is better known the longer ago the run was."""
-    trace = mt.same(["sleep", "2"]).settle()
+    trace = (mt.same(["sleep", "2"]) if how == "ended" else mt.shimmed([sys.executable, "-c", KILLED]).trace).settle()
     first = trace.tool("report", "--json").out
     for _ in range(8):
         time.sleep(0.3)
