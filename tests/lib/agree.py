@@ -109,7 +109,7 @@ def check_leaks(path, report):
         near(one["grown_bytes_all"], sum(s["grown_bytes_all"] for s in mine), "bytes of a group and of its sites")
         near(one["slope_bytes_per_step"] or 0, sum(s["slope_bytes_per_step"] or 0 for s in mine), "rate of a group and of its sites")
     for one in claims(report):
-        if one["sites"]:
+        if one["sites"] and " files in /dev/shm, " not in one["evidence"]:  # these are no process's memory, and not in leaks
             wide = [s for s in rows if s["growing_devices"] > 1 and place_of(one) in name_of(s)]
             alone = asked(path, "leaks", "--by", "site", "--device", one["device"]) if wide else leaks  # of the device on which it grew most otherwise
             check_claim(one, alone["groups"], grown(alone))

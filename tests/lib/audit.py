@@ -106,7 +106,7 @@ class Audit(Host, Devices):
         # a twin that is well may keep a list of its own, or its heap may rise
         for line, row in self.each(r"^nothing failed: .* keeps more and more, (FIGURE)(?:, and (\d+) more sites?)?"):
             growing = [s for s in self.done.trace.asked("leaks", "-n", "100000", "--by", "site")["sites"] if s["outlook"] in ("leaks", "grows", "backlog")]
-            self.take(line, row, 1, max(s["grown_bytes"] for s in growing), "what the largest grew by, as memtrace leaks has it")
+            self.take(line, row, 1, max(s["grown_bytes_all"] for s in growing), "what the largest grew by, as memtrace leaks has it")
             if row[2]:
                 self.take(line, row, 2, lambda text: int(text) < len(growing), "how many grow")
         for line, row in self.each(r"^nothing failed: (the heap|mapped memory) of (\d+) rose to its end, by (FIGURE) in the second half"):

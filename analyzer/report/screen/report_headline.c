@@ -116,7 +116,7 @@ static bool ended_well(const struct report *r)
 
 /* ---- what grew ---------------------------------------------------------------------------------------------- */
 
-/* Worth a line where no verdict is about it. */
+/* Worth a line where no verdict is about it: of all processes in which it is so. */
 static bool is_worth(const struct report *r, const struct owner_growth *t, uint64_t of)
 {
 	const struct selection *sel = r->selection;
@@ -124,7 +124,7 @@ static bool is_worth(const struct report *r, const struct owner_growth *t, uint6
 		growth_scale_of(sel->model, reader_hosts(sel->reader) ? reader_host(sel->reader, 0) : NULL,
 				timeline_samples(r->analysis.timeline));
 	return (outlook_goes_on(t->outlook) || t->outlook == OUTLOOK_NEEDS_MORE) &&
-	       !growth_is_noise(&scale, t->growth.bytes) && t->growth.bytes >= NOTABLE * (double)of;
+	       !growth_is_noise(&scale, t->all_bytes) && t->all_bytes >= NOTABLE * (double)of;
 }
 
 /* The line that grew most, and how many others; NULL = none did. */
@@ -139,7 +139,7 @@ static const struct owner_finding *largest_line(const struct report *r, size_t *
 		    findings_find(f, one->kind, one->owner) != one)
 			continue;
 		*others += most != NULL;
-		most = !most || one->growth.growth.bytes > most->growth.growth.bytes ? one : most;
+		most = !most || one->growth.all_bytes > most->growth.all_bytes ? one : most;
 	}
 	return most;
 }
@@ -220,7 +220,7 @@ static char *line_text(const struct report *r, const struct owner_finding *one, 
 	char *more = others ? output_format(", and %zu more site%s", others, others == 1 ? "" : "s") : strdup("");
 	char *by = held && held->known ? output_format(", held by %s", held->name) : strdup("");
 	char *text = output_format("%s %s, %s%s%s%s%s (memtrace %s)", place ? place : "one line",
-				   how_it_grows(one->growth.outlook), BYTES((uint64_t)one->growth.growth.bytes),
+				   how_it_grows(one->growth.outlook), BYTES((uint64_t)one->growth.all_bytes),
 				   each ? each : "", by ? by : "", more ? more : "", why_no_verdict(r, one),
 				   by && *by ? "holders" : "leaks");
 	free(by);
@@ -268,7 +268,7 @@ static char *grown_text(const struct report *r)
 	size_t others;
 	const struct owner_finding *line = largest_line(r, &others);
 	const struct evidence_growth *files = grown_files(r);
-	if (files && (!line || (double)files->bytes > line->growth.growth.bytes))
+	if (files && (!line || (double)files->bytes > line->growth.all_bytes))
 		return output_format("%s makes more and more files in /dev/shm, %s, %s/s", files->site,
 				     BYTES(files->bytes), BYTES((uint64_t)files->per_second));
 	const struct track_finding *track = line ? NULL : largest_track(r, OUTLOOK_NONE);
