@@ -249,6 +249,13 @@ def case_processes_are_counted_alike():
         mt.equal((len(set(rows)), len(rows) + more), (len(rows), len(pids)), "rows of the table: %s" % "\n".join(table))
 
 
+def case_processes_that_load_count_together():
+    """What each of several keeps is little beside what all have: the headline says what they keep together, as the fact does."""
+    fact, = [fact for fact in tree().report["facts"] if fact["kind"] == "grows"]
+    mt.check(fact["bytes"] > 15_000_000 and "of each of" in fact["evidence"], "%s" % fact)
+    mt.check("only grew, %.1f MiB in 9 processes together" % (fact["bytes"] / 1048576) in " ".join(tree().summary().split()), "%s: %s" % (fact, tree().summary()))
+
+
 IMPORTS = """
 import asyncio, email.mime.text, http.server, sys, unittest.mock, xml.dom.minidom
 kept = bytes(int(sys.argv[1]))

@@ -104,7 +104,7 @@ class Audit(Host, Devices):
         alive = sum(p.heap.live_bytes for p in kept.process.values()) - self.done.trace.asked("leaks", "-n", "1")["benign_bytes"]
         self.claim(r"(FIGURE) of the program's own alive(?: at exit)?$", alive, what="what is alive at exit", count=(0, 1))
         # a twin that is well may keep a list of its own, or its heap may rise
-        for line, row in self.each(r"^nothing failed: .* keeps more and more, (FIGURE)(?:, and (\d+) more sites?)?"):
+        for line, row in self.each(r"^nothing failed: .* keeps more and more, (FIGURE)(?: in \d+ processes together)?(?:, and (\d+) more sites?)?"):
             growing = [s for s in self.done.trace.asked("leaks", "-n", "100000", "--by", "site")["sites"] if s["outlook"] in ("leaks", "grows", "backlog")]
             self.take(line, row, 1, max(s["grown_bytes_all"] for s in growing), "what the largest grew by, as memtrace leaks has it")
             if row[2]:

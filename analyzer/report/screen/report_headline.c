@@ -216,7 +216,10 @@ static char *line_text(const struct report *r, const struct owner_finding *one, 
 	const struct owner *o = one->owner;
 	const unsigned devices = findings_devices(f, one);
 	char *place = o->label || !o->frame ? owner_text(o) : frame_place(o->frame);
-	char *each = devices > 1 ? output_format(" on each of %u devices", devices) : strdup("");
+	const unsigned processes = one->growth.growing;
+	char *each = devices > 1     ? output_format(" on each of %u devices", devices)
+		     : processes > 1 ? output_format(" in %u processes together", processes)
+				     : strdup("");
 	char *more = others ? output_format(", and %zu more site%s", others, others == 1 ? "" : "s") : strdup("");
 	char *by = held && held->known ? output_format(", held by %s", held->name) : strdup("");
 	char *text = output_format("%s %s, %s%s%s%s%s (memtrace %s)", place ? place : "one line",
