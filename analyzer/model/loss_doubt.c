@@ -155,15 +155,6 @@ uint64_t model_ending_ns(const struct model *m, unsigned id)
 	return less(p->end_ns, higher(part, EXIT_NS));
 }
 
-bool model_lost_late(const struct model *m, unsigned id, enum model_kind kind)
-{
-	const uint64_t from = model_lost_ns(m, id);
-	bool late = from >= model_ending_ns(m, id) && from >= m->processes[id].kind[kind].totals.peak_ns;
-	for (unsigned i = 0; late && i < model_failures(m); i++)
-		late = model_failure(m, i)->process != id || model_failure(m, i)->last_ns <= from;
-	return late;
-}
-
 /* Of one that has ended, and of which nobody wanted what it left, all. */
 uint64_t model_open(const struct model *m, unsigned id, enum model_kind kind)
 {

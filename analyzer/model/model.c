@@ -511,6 +511,15 @@ const struct model_failure *model_failure(const struct model *m, unsigned i)
 	return &m->failures[i];
 }
 
+bool model_lost_late(const struct model *m, unsigned id, enum model_kind kind)
+{
+	const uint64_t from = model_lost_ns(m, id);
+	bool late = from >= model_ending_ns(m, id) && from >= m->processes[id].kind[kind].totals.peak_ns;
+	for (unsigned i = 0; late && i < model_failures(m); i++)
+		late = model_failure(m, i)->process != id || model_failure(m, i)->last_ns <= from;
+	return late;
+}
+
 struct model_fold model_fold(const struct model *m)
 {
 	struct model_fold sum = { 0 };
