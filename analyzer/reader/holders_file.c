@@ -283,7 +283,7 @@ int holders_read(const struct process *p, int i, struct hold_snapshot *s)
 {
 	struct file f;
 	uint64_t offset = 0;
-	*s = (struct hold_snapshot){ 0 };
+	*s = (struct hold_snapshot){ .process = p };
 	int e = open_file(p, &f);
 	if (!e) {
 		e = find(&f, i, &s->head, &offset);

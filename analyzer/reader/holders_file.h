@@ -40,6 +40,7 @@ struct hold_type {
 };
 
 struct hold_snapshot {
+	const struct process *process;
 	struct mt_hold_head head;
 	struct hold_item *items;
 	size_t count, room;

@@ -106,7 +106,8 @@ def case_arenas_that_peak_in_turn_keep_it_all():
     mt.equal(len(found), 1, "verdicts of what was retained")
     near(found[0]["bytes"], kept, 0.04 * kept, "retained")
     ledger = done.trace.report["system"]["ledger"]
-    near(ledger["kept"] - ledger["unseen"], kept, 0.04 * kept, "kept in the ledger")
+    # it may be of a moment at which the last thread had not freed yet: that much more was live
+    near(ledger["kept"] - ledger["unseen"] + ledger["live"] - done.live, kept, 0.04 * kept, "kept in the ledger")
     mt.equal(ledger["unseen"], 0, "seen by no hook")
     check_advice(done, found[0]["advice"])
 

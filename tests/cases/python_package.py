@@ -112,12 +112,13 @@ libmemtrace.load_ipython_extension(shell)
 run(2, "def load(n):\\n    return [bytearray(1 << 20) for _ in range(n)]", "x")
 run(3, "kept = load(20)\\nmore = early()", "x")
 run(4, "typed = \\\\\\n  bytearray(7 << 20)")
+run(5, "import libmemtrace\\ndef holds():\\n    inner = bytearray(6 << 20)\\n    libmemtrace.holders('here')\\nholds()", "x")
 """
 
 
 def case_lines_of_cells():
     """Code of a cell has the number that its author sees, whatever IPython or ipykernel call its file; what runs cells is left out."""
-    done = mt.shimmed([mt.python(), "-c", CELLS], env={"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1"})
+    done = mt.shimmed([mt.python(), "-c", CELLS], env={"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1", "MEMTRACE_HOLDERS": "1"})
     mt.equal((done.status, done.err), (0, ""), "%s" % done)
     trace = done.trace.settle()
     report = trace.summary()
@@ -126,12 +127,14 @@ def case_lines_of_cells():
     shown = trace.tool("peak").out
     mt.check("In [3]:1" in shown and "run_code" not in shown and "ipykernel" not in shown, shown)
     mt.check("run_code" in trace.tool("peak", "--all-frames").out, "what runs cells is a frame that says little")
+    held = trace.tool("holders", "--snapshot", "1").out
+    mt.check(re.search(r"holds \(In \[5\]:[1-4]\)", held), held)
     packed = os.path.join(trace.path, "packed.tar.zst")
     mt.equal(mt.execute([mt.MEMTRACE, "pack", "--redact", "-o", packed, trace.path]).status, 0)
     shown = mt.execute([mt.MEMTRACE, "peak", "-n", "all", packed]).out
     mt.check(all("In [%d]:" % number in shown for number in (1, 2, 3, 4)), "cells of a redacted trace: %s" % shown)
     named = set(re.findall(r"ipykernel_77/([^\"]+)\.py|ipython-input-4-([^\">]+)", mt.execute([mt.MEMTRACE, "dump", packed]).out))
-    mt.check(len(named) == 4 and all(re.match(r"x[0-9a-f]{10}$", a or b) for a, b in named), "hashes of cells' code: %s" % named)
+    mt.check(len(named) == 5 and all(re.match(r"x[0-9a-f]{10}$", a or b) for a, b in named), "hashes of cells' code: %s" % named)
 
 
 def case_one_implementation():

@@ -194,11 +194,15 @@ static int take(struct text *t, char *step)
 	return e;
 }
 
-/* "train (train.py:31)". Allocated. */
+/* "train (train.py:31)", "train (In [7]:3)". Allocated. */
 static char *frame_text(const struct hold_graph *g, const struct hold_item *i)
 {
-	const char *file = g->snapshot->texts[i->label], *slash = strrchr(file, '/');
-	return output_format("%s (%s:%u)", g->snapshot->texts[i->function], slash ? slash + 1 : file, i->type);
+	char cell[PROCESS_CELL_NAME];
+	const char *file = g->snapshot->texts[i->label], *slash = strrchr(file, '/'),
+		   *name = process_cell(g->snapshot->process, file, cell) ? cell
+			   : slash                                        ? slash + 1
+									  : file;
+	return output_format("%s (%s:%u)", g->snapshot->texts[i->function], name, i->type);
 }
 
 static int end_text(const struct hold_graph *g, struct text *t, uint32_t start)

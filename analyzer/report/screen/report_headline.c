@@ -114,6 +114,33 @@ static bool ended_well(const struct report *r)
 		     (p->state == PROCESS_ENDED && p->exit_kind == MT_EXIT_CODE && p->exit_code == 0));
 }
 
+/* ---- what was never freed -------------------------------------------------------------------------------------- */
+
+/* What was alive at the end of each process may be more than there ever was at once. */
+static uint64_t own_peaks(const struct report *r)
+{
+	uint64_t bytes = 0;
+	for (unsigned id = 0; id < reader_processes(r->selection->reader); id++)
+		bytes += model_process(r->selection->model, id)->kind[MODEL_HEAP].peak_bytes;
+	return bytes;
+}
+
+/* One line's blocks, most of what the heaps ever had, were alive at exit: a leak, or what it worked with to its end.
+ * NULL = none. What many short processes leave one after the other is nobody's memory. */
+static const struct owner *left_behind(const struct report *r)
+{
+	const struct owners *s = r->survivors;
+	if (model_totals(r->selection->model, MODEL_HEAP).peak_bytes < LEFT_BYTES)
+		return NULL;
+	for (size_t i = 0; s && i < s->count; i++) {
+		const struct owner *o = &s->owners[i];
+		if (!o->folded)
+			return o->bytes >= LEFT_BYTES && (double)o->bytes >= LEFT_PART * (double)own_peaks(r) ? o
+													      : NULL;
+	}
+	return NULL;
+}
+
 /* ---- what grew ---------------------------------------------------------------------------------------------- */
 
 /* Worth a line where no verdict is about it: of all processes in which it is so. */
@@ -196,13 +223,14 @@ static const char *how_it_grows(enum outlook o)
 					 : "was seen too briefly to say whether it grows";
 }
 
-/* Why no verdict is about it. What fills a device is mostly a load, and its tables need the room. */
+/* Why no verdict is about it, unless the line says what was never freed. What fills a device is mostly a load, and its
+ * tables need the room. */
 static const char *why_no_verdict(const struct report *r, const struct owner_finding *one)
 {
 	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
 	const enum outlook o = one->kind < MODEL_HOST_KINDS ? one->growth.outlook : OUTLOOK_NONE;
 	if (o == OUTLOOK_GROWS)
-		return ": a load, or all of it is kept";
+		return left_behind(r) ? "" : ": a load, or all of it is kept";
 	for (size_t i = 0; i < v->ruled_out_count && o == OUTLOOK_LEAKS; i++)
 		if (reasons_find(&v->ruled_out[i].evidence, REASON_grows_little))
 			return ": too little for a verdict";
@@ -299,31 +327,6 @@ static char *alive_text(const struct report *r)
 				     BYTES(l->alive));
 	return l->alive ? output_format("%s of the program's own alive at exit", BYTES(l->alive))
 			: strdup("nothing of its own alive at exit");
-}
-
-/* What was alive at the end of each process may be more than there ever was at once. */
-static uint64_t own_peaks(const struct report *r)
-{
-	uint64_t bytes = 0;
-	for (unsigned id = 0; id < reader_processes(r->selection->reader); id++)
-		bytes += model_process(r->selection->model, id)->kind[MODEL_HEAP].peak_bytes;
-	return bytes;
-}
-
-/* One line's blocks, most of what the heaps ever had, were alive at exit: a leak, or what it worked with to its end.
- * NULL = none. What many short processes leave one after the other is nobody's memory. */
-static const struct owner *left_behind(const struct report *r)
-{
-	const struct owners *s = r->survivors;
-	if (model_totals(r->selection->model, MODEL_HEAP).peak_bytes < LEFT_BYTES)
-		return NULL;
-	for (size_t i = 0; s && i < s->count; i++) {
-		const struct owner *o = &s->owners[i];
-		if (!o->folded)
-			return o->bytes >= LEFT_BYTES && (double)o->bytes >= LEFT_PART * (double)own_peaks(r) ? o
-													      : NULL;
-	}
-	return NULL;
 }
 
 static char *left_text(const struct report *r)

@@ -312,8 +312,20 @@ static void print_young(const struct report *r, const struct model_fold *fold)
 }
 
 /* What makes a report less telling, though no figure is wrong. */
+/* Why the call tree had no room: the limit of the trace, but where the program met that of its address space. */
+static const char *why_unplaced(const struct reader *reader)
+{
+	for (unsigned id = 0; id < reader_processes(reader); id++) {
+		const struct process *p = reader_process(reader, id);
+		if (p->unplaced_stacks && p->address_used && p->address_limit != MT_NO_LIMIT)
+			return "no address space was left for the call tree";
+	}
+	return "no room for the call tree; record with a larger --limit";
+}
+
 static void print_gaps(const struct report *r)
 {
+	const uint64_t unplaced = r->analysis.losses.unplaced_stacks;
 	struct stack_gaps g = stacks_gaps(r->selection->stacks);
 	print_gap("rebuilt or replaced since, so without names", g.replaced, g.replaced_path);
 	print_gap("not on this machine, so without names", g.missing, g.missing_path);
@@ -323,16 +335,14 @@ static void print_gaps(const struct report *r)
 			print_gap(what, g.given_up, g.given_up_path);
 		free(what);
 	}
-	if (r->analysis.losses.unplaced_stacks)
-		output_fit_line(
-			STYLE_BAD,
-			output_format("%s stacks were cut: no room for the call tree; record with a larger --limit",
-				      COUNT(r->analysis.losses.unplaced_stacks)));
-	if (r->analysis.losses.truncated_stacks > r->analysis.losses.unplaced_stacks)
+	if (unplaced)
+		output_fit_line(STYLE_BAD,
+				output_format("%s stack%s cut: %s", COUNT(unplaced), unplaced == 1 ? " was" : "s were",
+					      why_unplaced(r->selection->reader)));
+	if (r->analysis.losses.truncated_stacks > unplaced)
 		output_fit_line(STYLE_FAINT,
 				output_format("%s stacks lack their outer frames (MEMTRACE_DEPTH, or not unwindable)",
-					      COUNT(r->analysis.losses.truncated_stacks -
-						    r->analysis.losses.unplaced_stacks)));
+					      COUNT(r->analysis.losses.truncated_stacks - unplaced)));
 	print_own_allocators(r);
 	const struct model_fold fold = model_fold(r->selection->model);
 	if (fold.until_ns)
