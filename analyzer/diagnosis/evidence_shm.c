@@ -66,13 +66,6 @@ int evidence_shm(struct diagnosis *diagnosis)
 	return 0;
 }
 
-/* How many files were made until then, as if at one pace: between two samples many are made. */
-static double made_until(const struct evidence_shm *s, uint64_t ns)
-{
-	const double span = (double)(s->last_ns - s->first_ns);
-	return (double)s->files * fmin((double)less(ns, s->first_ns) / span, 1);
-}
-
 struct evidence_growth evidence_shm_growth(const struct diagnosis *diagnosis)
 {
 	const struct evidence_shm *s = &diagnosis->evidence.host.shm;
@@ -80,10 +73,11 @@ struct evidence_growth evidence_shm_growth(const struct diagnosis *diagnosis)
 	const double span = (double)(s->last_ns - s->first_ns),
 		     spread = (double)less(f ? f->traced_end_ns : 0, s->first_ns);
 	const uint64_t came = f && f->shm_peak != HOST_KILL_UNKNOWN ? less(f->shm_peak, f->shm_start) : 0;
-	const double made = span > 0 && f ? made_until(s, f->shm_peak_ns) : 0;
+	/* the part that was made by the sample with most, as if at one pace */
+	const double part = span > 0 && f ? fmin((double)less(f->shm_peak_ns, s->first_ns) / span, 1) : 0;
 	struct evidence_growth none = { 0 };
-	if (made < LEAST_FILES || span < SPAN * spread ||
-	    (double)came < STAYS * made * (double)s->bytes / (double)s->files)
+	if (part * (double)s->files < LEAST_FILES || span < SPAN * spread ||
+	    (double)came < STAYS * part * (double)s->bytes)
 		return none;
 	return (struct evidence_growth){
 		.site = s->site,

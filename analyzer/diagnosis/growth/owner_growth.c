@@ -373,8 +373,7 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 	if (f.bytes <= 0)
 		return;
 	fit_curve(t, steps, &f, &k);
-	if (!model_lost_late(m, of->process, of->kind))
-		growth_doubt(&t->growth, doubt);
+	growth_doubt(&t->growth, doubt > 0 && model_lost_late(m, of->process, of->kind) ? 0 : doubt);
 	if (t->growth.kind == GROWTH_NONE)
 		t->outlook = OUTLOOK_NONE;
 	else if (of->kind == MODEL_MAP && outlook_goes_on(t->outlook))
