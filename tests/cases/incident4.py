@@ -202,13 +202,13 @@ def case_the_books(*arguments):
     report, kept = done.trace.report, done.books
     figures = ("allocations", "frees", "failed", "live_bytes", "live_blocks")
     for process in report["processes"]:
+        own, books = process["host"], kept.process[process["pid"]].heap
+        if process["ppid"] in kept.process and own["frees"] == books.frees + 1:  # a worker leaves by _exit() while its feeder thread frees
+            late = books.live_bytes - own["live_bytes"]
+            mt.between(0, late, MIB, "bytes of the last free of %d" % process["pid"])
+            kept.free_late(process["pid"], late)
         for kind, sums in (("host", kept.process[process["pid"]].heap), ("map", kept.process[process["pid"]].map)):
             shown, wanted = [process[kind][f] for f in figures], [getattr(sums, f) for f in figures]
-            # A worker leaves by _exit() while its feeder thread runs: a free that the shim has recorded may not reach the books any more.
-            late = process["ppid"] in kept.process and shown[1] == wanted[1] + 1
-            if late:
-                mt.check(0 <= wanted[3] - shown[3] < MIB, "the last free of %d is of %d bytes" % (process["pid"], wanted[3] - shown[3]))
-                wanted = [wanted[0], wanted[1] + 1, wanted[2], shown[3], wanted[4] - 1]
             mt.equal(shown, wanted, "%s of %d" % (kind, process["pid"]))
             mt.between(sums.temporary - audit_host.TEMPORARY_SLACK, process[kind]["temporary"], sums.temporary + audit_host.TEMPORARY_SLACK,
                        "temporary blocks of %d" % process["pid"])

@@ -68,6 +68,12 @@ class Books:
                 Had(*(a + b for a, b in zip(*pair))) for pair in ((before.heap, had[:6]), (before.map, had[6:]))))
         self.bins = [sum(p.bins[i] for p in self.process.values()) for i in range(BINS)]
 
+    def free_late(self, pid, size):
+        """A block's free that the shim recorded, and that the end of its thread kept out of the books."""
+        one = self.process[pid]
+        heap = one.heap._replace(frees=one.heap.frees + 1, live_bytes=one.heap.live_bytes - size, live_blocks=one.heap.live_blocks - 1)
+        self.process[pid], self.host = one._replace(heap=heap), self.host._replace(frees=self.host.frees + 1)
+
     def live(self, pid, from_ns, to_ns, maps=True):
         """Least and most that the process had on the heap, and in private anonymous mappings, between two moments."""
         p = self.process[pid]

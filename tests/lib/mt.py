@@ -10,6 +10,7 @@ Each function case_* is one check: it passes unless it raises. mt.fail() and mt.
 Every run gets a fresh working directory; the trace goes next to it.
 """
 import concurrent.futures
+import contextlib
 import functools
 import json
 import os
@@ -423,9 +424,13 @@ def blocks_of(sites, function, library=None):
 
 
 def alive(pid):
-    try:
-        with open("/proc/%d/stat" % pid) as file:
+    """Any thread of it: of a killed process the first may be gone while others still end."""
+    def runs(task):
+        with contextlib.suppress(OSError), open("/proc/%d/task/%s/stat" % (pid, task)) as file:
             return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+
+    try:
+        return any(map(runs, os.listdir("/proc/%d/task" % pid)))
     except OSError:
         return False
 
