@@ -53,11 +53,11 @@ int evidence_shm(struct diagnosis *diagnosis)
 			    .site = line_of(diagnosis, &makers[i]),
 			    .pid = reader_process(diagnosis->selection->reader, makers[i].process)->pid,
 			    .processes = 1,
-			    .files = makers[i].files,
-			    .bytes = makers[i].bytes,
-			    .most = makers[i].bytes,
+			    .files = makers[i].all.files,
+			    .bytes = makers[i].all.bytes,
+			    .most = makers[i].all.bytes,
 			    .first_ns = makers[i].first_ns,
-			    .last_ns = makers[i].last_ns,
+			    .last_ns = makers[i].all.ns,
 		    });
 	for (size_t i = 0; i < count; i++)
 		most = !most || list[i].bytes > most->bytes ? &list[i] : most;
@@ -66,18 +66,46 @@ int evidence_shm(struct diagnosis *diagnosis)
 	return 0;
 }
 
-struct evidence_growth evidence_shm_growth(const struct diagnosis *diagnosis)
+/* Of a line, in all processes. */
+static struct model_shm_made made_by(struct diagnosis *diagnosis, const char *site, uint64_t ns)
+{
+	const struct model_shm_maker *makers;
+	const size_t count = model_shm_makers(diagnosis->selection->model, &makers);
+	struct model_shm_made sum = { .ns = ns };
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(line_of(diagnosis, &makers[i]), site) != 0)
+			continue;
+		const struct model_shm_made one = model_shm_made_by(&makers[i], ns);
+		sum.files += one.files;
+		sum.bytes += one.bytes;
+	}
+	return sum;
+}
+
+/* Most of what was made by the last sample of its making was there then.
+ * Where that one is too early to tell, as on a busy machine: by the sample with most. */
+static bool stays(struct diagnosis *diagnosis, const struct evidence_shm *s, struct host_moment most)
+{
+	struct host_moment seen = host_shm_at(diagnosis->system, s->last_ns);
+	struct model_shm_made made = made_by(diagnosis, s->site, seen.ns);
+	if (made.files < LEAST_FILES) {
+		seen = most;
+		made = made_by(diagnosis, s->site, seen.ns);
+	}
+	return made.files >= LEAST_FILES && (double)seen.bytes >= STAYS * (double)made.bytes;
+}
+
+struct evidence_growth evidence_shm_growth(struct diagnosis *diagnosis)
 {
 	const struct evidence_shm *s = &diagnosis->evidence.host.shm;
 	const struct host_facts *f = diagnosis->system ? host_facts(diagnosis->system) : NULL;
 	const double span = (double)(s->last_ns - s->first_ns),
 		     spread = (double)less(f ? f->traced_end_ns : 0, s->first_ns);
-	const uint64_t came = f && f->shm_peak != HOST_KILL_UNKNOWN ? less(f->shm_peak, f->shm_start) : 0;
-	/* the part that was made by the sample with most, as if at one pace */
-	const double part = span > 0 && f ? fmin((double)less(f->shm_peak_ns, s->first_ns) / span, 1) : 0;
-	struct evidence_growth none = { 0 };
-	if (part * (double)s->files < LEAST_FILES || span < SPAN * spread ||
-	    (double)came < STAYS * part * (double)s->bytes)
+	const struct evidence_growth none = { 0 };
+	if (!f || f->shm_peak == HOST_KILL_UNKNOWN || s->files < LEAST_FILES || span < SPAN * spread)
+		return none;
+	const struct host_moment most = { f->shm_peak_ns, less(f->shm_peak, f->shm_start) };
+	if (!stays(diagnosis, s, most))
 		return none;
 	return (struct evidence_growth){
 		.site = s->site,
@@ -86,7 +114,7 @@ struct evidence_growth evidence_shm_growth(const struct diagnosis *diagnosis)
 		.sites = 1,
 		.site_bytes = s->bytes,
 		.fit = { GROWTH_LINEAR, CERTAINTY_MEDIUM, 0 },
-		.bytes = lower(s->bytes, came),
+		.bytes = lower(s->bytes, most.bytes),
 		.per_second = (double)s->bytes / span * 1e9,
 		.block_bytes = s->bytes / s->files,
 		.outlook = OUTLOOK_GROWS,

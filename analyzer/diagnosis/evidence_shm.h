@@ -12,6 +12,6 @@
 int evidence_shm(struct diagnosis *);
 
 /* What of it goes on growing; bytes 0: nothing, or nobody knows. */
-struct evidence_growth evidence_shm_growth(const struct diagnosis *);
+struct evidence_growth evidence_shm_growth(struct diagnosis *);
 
 #endif

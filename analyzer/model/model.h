@@ -491,14 +491,25 @@ uint64_t model_end_ns(const struct model *m); /* of the pass: the last event, or
 unsigned model_failures(const struct model *m);
 const struct model_failure *model_failure(const struct model *m, unsigned i);
 
-/* A stack that made files of /dev/shm (shm_files.h). */
+/* Files of /dev/shm and their bytes, as they were mapped first. */
+struct model_shm_made {
+	uint64_t ns; /* of the last of them */
+	uint64_t files, bytes;
+};
+
+#define MODEL_SHM_POINTS 32
+
+/* A stack that made some (shm_files.h). */
 struct model_shm_maker {
 	uint32_t process; /* id */
 	uint32_t node, node2;
-	uint64_t files, bytes; /* as they were mapped first */
-	uint64_t first_ns, last_ns;
+	uint32_t each; /* file that is a point */
+	uint64_t first_ns;
+	struct model_shm_made all, points[MODEL_SHM_POINTS];
 };
 size_t model_shm_makers(const struct model *m, const struct model_shm_maker **list);
+/* What it had made by a moment, at least: less than `each` files more. */
+struct model_shm_made model_shm_made_by(const struct model_shm_maker *m, uint64_t ns);
 
 /* One live block. Order is unspecified. */
 struct model_block {

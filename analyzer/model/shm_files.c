@@ -42,6 +42,18 @@ static int see(struct shm_files *f, uint64_t hash)
 	return 1;
 }
 
+static void count(struct model_shm_maker *m, uint64_t bytes, uint64_t ns)
+{
+	m->all = (struct model_shm_made){ ns, m->all.files + 1, m->all.bytes + bytes };
+	if (m->all.files > (uint64_t)m->each * MODEL_SHM_POINTS) {
+		for (size_t i = 0; i < MODEL_SHM_POINTS / 2; i++)
+			m->points[i] = m->points[2 * i + 1];
+		m->each *= 2;
+	}
+	if (m->all.files % m->each == 0)
+		m->points[m->all.files / m->each - 1] = m->all;
+}
+
 int shm_files_note(struct process_memory *memory, const struct range *r)
 {
 	struct shm_files *f = &memory->model->shm;
@@ -62,12 +74,10 @@ int shm_files_note(struct process_memory *memory, const struct range *r)
 			return error_memory();
 		m = &f->makers[f->maker_count++];
 		*m = (struct model_shm_maker){
-			.process = p->id, .node = key.node, .node2 = key.node2, .first_ns = r->ns
+			.process = p->id, .node = key.node, .node2 = key.node2, .each = 1, .first_ns = r->ns
 		};
 	}
-	m->files++;
-	m->bytes += r->end - r->start;
-	m->last_ns = r->ns;
+	count(m, r->end - r->start, r->ns);
 	return 0;
 }
 
@@ -75,6 +85,15 @@ size_t model_shm_makers(const struct model *m, const struct model_shm_maker **li
 {
 	*list = m->shm.makers;
 	return m->shm.maker_count;
+}
+
+struct model_shm_made model_shm_made_by(const struct model_shm_maker *m, uint64_t ns)
+{
+	if (ns >= m->all.ns)
+		return m->all;
+	const size_t n = m->all.files / m->each;
+	const size_t later = SEARCH_FIRST(i, n, m->points[i].ns > ns);
+	return later ? m->points[later - 1] : (struct model_shm_made){ 0 };
 }
 
 void shm_files_fini(struct shm_files *f)

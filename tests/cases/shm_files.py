@@ -63,8 +63,8 @@ def case_who_made_them():
 
 
 def case_files_that_go_again_do_not_grow():
-    """Each batch is unlinked once it was read; and a ring of buffers is made once."""
-    for how in "twin", "ring":
+    """Each batch is unlinked once it was read, also where 16 are made ahead; and a ring of buffers is made once."""
+    for how in "twin", "ring", "ahead":
         done = mt.shimmed([sys.executable, os.path.join(mt.TOP, "tests/programs/truth/shm_batches.py"), how])
         done.trace.settle()
         mt.equal([f for f in done.trace.report["facts"] if "/dev/shm" in f["evidence"]], [], how)

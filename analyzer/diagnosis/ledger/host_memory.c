@@ -462,6 +462,15 @@ const struct samples *host_memory_samples(const struct host_memory *s)
 {
 	return s->samples;
 }
+struct host_moment host_shm_at(const struct host_memory *s, uint64_t ns)
+{
+	const unsigned machine = samples_find(s->samples, MT_SUBJECT_MACHINE, s->host, 0);
+	struct sample_state x;
+	if (machine == samples_subjects(s->samples) || samples_at(s->samples, ns, machine, &x) ||
+	    !(x.known >> MT_MACHINE_shm_used & 1))
+		return (struct host_moment){ 0 };
+	return (struct host_moment){ x.ns[MT_MACHINE_shm_used], less(x.value[MT_MACHINE_shm_used], s->facts.shm_start) };
+}
 const struct host_facts *host_facts(const struct host_memory *s)
 {
 	return &s->facts;

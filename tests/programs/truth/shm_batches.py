@@ -4,8 +4,9 @@ import sys
 import time
 from multiprocessing import shared_memory
 
-UNLINK = "twin" in sys.argv or "release" in sys.argv
+UNLINK = "twin" in sys.argv or "release" in sys.argv or "ahead" in sys.argv
 RING = 16 if "ring" in sys.argv else None  # of buffers, which are written again and again
+AHEAD = 16 if "ahead" in sys.argv else 0  # of batches, as a loader prefetches
 names = []
 
 
@@ -27,8 +28,10 @@ def train(number):
 
 
 def main():
-    for number in range(160):
+    for number in range(AHEAD):
         hand_over(number)
+    for number in range(160):
+        hand_over(number + AHEAD)
         train(number)
         time.sleep(0.005)
     time.sleep(0.4)  # so that a sample sees all of them
