@@ -78,7 +78,7 @@ def case_ledger_holds_what_the_program_has():
     mt.between(mine, ledger["live"], private, "live")
 
 
-@mt.variants((), ("--healthy",))
+@mt.variants((), long=[("--healthy",)])
 def case_live_is_as_exact_as_it_says(*arguments):
     """What of large mappings nobody touched is live, but in nobody's memory: the kernel is asked seldom, so it says how far it may be off."""
     done = run(*arguments)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A wheel of what is built here, with the layout of those that are published: pip installs it in a fresh environment of every Python that is
-found, and it records and reports there. tests/long/wheel_install.py does so with those of `make wheel`. The one for aarch64 that `make wheel`
-builds, which `make check` does with CI=1, runs under qemu-user."""
+found, and it records and reports there. tests/long/wheel_install.py does so with those of `make wheel`, and the one for aarch64 runs under
+qemu-user."""
 import glob
 import json
 import os
@@ -21,6 +21,7 @@ def case_installs_and_records():
     wheels.every_python(path, libraries="the system's library")
 
 
+@mt.long
 def case_aarch64_under_qemu():
     """A program of aarch64 is recorded by its library; its program and ours read the same from that."""
     folder = wheels.unpacked("aarch64")
