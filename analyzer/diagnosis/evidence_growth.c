@@ -143,24 +143,25 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 		.fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },
 		.bytes = t->all_bytes > 0 ? (uint64_t)t->all_bytes : 0,
 		.site_bytes = t->all_bytes > 0 ? (uint64_t)t->all_bytes : 0,
-		.per_step = t->stepped ? t->growth.rate : 0,
+		.per_step = t->growth.stepped ? t->growth.rate : 0,
 		.per_second = t->all_per_second,
-		.blocks_per_step = t->stepped ? t->blocks_per_x : 0,
+		.blocks_per_step = t->growth.stepped ? t->blocks_per_x : 0,
 		.block_bytes = (uint64_t)t->mean_block_bytes,
-		.fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,
+		.fails_step = t->growth.stepped && t->forecast.ever ? t->forecast.x : 0,
 		.fails_low = t->forecast.ever ? t->forecast.low : 0,
 		.fails_high = t->forecast.ever ? t->forecast.high : 0,
-		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
+		.fails_ns = t->forecast.ever && !t->growth.stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
 		.fails_in = forecast_ahead(&t->forecast, &t->growth),
 		.late = t->growth.since_x > t->x[0],
-		.since = t->stepped && t->growth.rate <= 0 ? 0 : t->growth.since_x,
+		.since = t->growth.stepped && t->growth.rate <= 0 ? 0 : t->growth.since_x,
 		.file_backed = t->outlook == OUTLOOK_GIVES_WAY,
 		.arenas = arenas,
 		.freed_some = true,
 		.works = t->outlook == OUTLOOK_LEAKS,
 		.outlook = t->outlook,
 		.processes = t->growing,
-		.lasted_s = t->lasted_s,
+		.brief = growth_is_brief(&t->growth),
+		.lasted_s = t->growth.lasted_s,
 		.category = category_of(p, o),
 		.tensors = keeping_stacks(p, o, t),
 		.is_copy = is_copy(p, o, t),
@@ -179,6 +180,8 @@ static void join(struct evidence_growth *to, const struct evidence_growth *g)
 	if (largest) { /* whose shape is that of all */
 		to->fit.kind = g->fit.kind;
 		to->fit.jumps = g->fit.jumps;
+		to->brief = g->brief;
+		to->lasted_s = g->lasted_s;
 		to->site = g->site;
 		to->site_bytes = g->bytes;
 		to->extension = g->extension;
@@ -189,7 +192,6 @@ static void join(struct evidence_growth *to, const struct evidence_growth *g)
 		to->fit.certainty = g->fit.certainty;
 	to->sites++;
 	to->processes = g->processes > to->processes ? g->processes : to->processes;
-	to->lasted_s = fmax(to->lasted_s, g->lasted_s);
 	to->tensors += g->tensors;
 	to->bytes += g->bytes;
 	to->per_step += g->per_step;
@@ -242,7 +244,7 @@ static size_t add_finding(const struct place *p, const struct owner_finding *one
 		join(&room[item_of_group[t->group] - 1], &growth);
 		return count;
 	}
-	if (outlook_goes_on(t->outlook))
+	if (outlook_foretells(t->outlook))
 		set_forecast(p, &growth, t->process);
 	room[count++] = growth;
 	item_of_group[t->group] = count;

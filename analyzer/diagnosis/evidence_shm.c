@@ -101,6 +101,7 @@ struct evidence_growth evidence_shm_growth(struct diagnosis *diagnosis)
 	const struct host_facts *f = diagnosis->system ? host_facts(diagnosis->system) : NULL;
 	const double span = (double)(s->last_ns - s->first_ns),
 		     spread = (double)less(f ? f->traced_end_ns : 0, s->first_ns);
+	const struct growth files = { .kind = GROWTH_LINEAR, .certainty = CERTAINTY_MEDIUM, .lasted_s = span / 1e9 };
 	const struct evidence_growth none = { 0 };
 	if (!f || f->shm_peak == HOST_KILL_UNKNOWN || s->files < LEAST_FILES || span < SPAN * spread)
 		return none;
@@ -113,11 +114,12 @@ struct evidence_growth evidence_shm_growth(struct diagnosis *diagnosis)
 		.in_files = true,
 		.sites = 1,
 		.site_bytes = s->bytes,
-		.fit = { GROWTH_LINEAR, CERTAINTY_MEDIUM, 0 },
+		.fit = { files.kind, files.certainty, 0 },
 		.bytes = lower(s->bytes, most.bytes),
 		.per_second = (double)s->bytes / span * 1e9,
 		.block_bytes = s->bytes / s->files,
 		.outlook = OUTLOOK_GROWS,
-		.lasted_s = span / 1e9,
+		.brief = growth_is_brief(&files),
+		.lasted_s = files.lasted_s,
 	};
 }

@@ -81,7 +81,7 @@ static inline void say_pace(struct reasons *evidence, const struct evidence_grow
 {
 	if (g->per_step > 0)
 		SAY(evidence, each_step, .rate = (uint64_t)g->per_step);
-	else if (g->lasted_s > 0 && g->lasted_s < 1)
+	else if (g->brief)
 		SAY(evidence, within, .lasted = g->lasted_s);
 	else if (g->per_second > 0 || always)
 		SAY(evidence, each_second, .rate = (uint64_t)(g->per_second > 0 ? g->per_second : 0));

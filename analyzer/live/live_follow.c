@@ -1,8 +1,7 @@
 #include "analyzer/live/live_follow.h"
 
+#include "analyzer/diagnosis/growth/findings.h"
 #include "analyzer/diagnosis/growth/growth_matters.h"
-#include "analyzer/diagnosis/growth/owner_growth.h"
-#include "analyzer/diagnosis/growth/start_up.h"
 #include "analyzer/reader/process_limits.h"
 #include "analyzer/reader/tick_clock.h"
 #include "analyzer/live/live_sites.h"
@@ -174,25 +173,17 @@ static void take_samples(struct live *l)
 
 /* ---- growth -------------------------------------------------------------------------------------------- */
 
-static const struct step_track *track_of(const struct step_list *steps, uint32_t kind, uint32_t device)
-{
-	for (size_t k = 0; k < steps->track_count; k++)
-		if (steps->tracks[k].kind == kind && steps->tracks[k].device == device)
-			return &steps->tracks[k];
-	return NULL;
-}
-
 /* What is left now of what it is in, and of a pool what that has and does not use: all of it may be of use, or nothing.
  * */
-static struct forecast_room room_of(struct live *l, const struct model *m, const struct step_list *steps,
-				    const struct step_track *t)
+static struct forecast_room room_of(struct live *l, const struct model *m, const struct track_finding *of)
 {
-	double high = (double)step_high(t, steps->count - 1);
+	const struct step_track *t = of->track;
+	double high = (double)step_high(t, of->steps->count - 1);
 	uint64_t then;
 	if (t->device == MODEL_NO_DEVICE)
 		return (struct forecast_room){
 			.limit = high + fmin(fmin(left_of(l, "machine"), left_of(l, "control group")),
-					     process_limits_room(l->samples, steps->process, l->age_ns, &then))
+					     process_limits_room(l->samples, of->steps->process, l->age_ns, &then))
 		};
 	const struct model_device *d = model_device(m, t->device);
 	struct forecast_room room = { .limit = high + left_of(l, *d->uuid ? d->uuid : d->name) };
@@ -207,45 +198,36 @@ static struct forecast_room room_of(struct live *l, const struct model *m, const
 /* Who only fills, or falls behind, is not said to grow: that is no leak. */
 static const char *how_it_goes(enum outlook o)
 {
-	return o == OUTLOOK_LEAKS ? "grows" : o == OUTLOOK_BACKLOG ? "falls behind" : "fills";
+	return o == OUTLOOK_LEAKS       ? "grows"
+	       : o == OUTLOOK_BACKLOG   ? "falls behind"
+	       : o == OUTLOOK_COLLECTED ? "is a runtime's own heap, larger"
+					: "fills";
 }
 
-/* A track of one process that goes on growing. */
-struct growing {
-	const struct step_list *list;
-	const struct step_track *track;
-	enum outlook outlook;
-	struct growth growth;
-	double lasted_s; /* while it grew */
-};
-
-/* "1.0 MiB a step"; where it grew for less than a second "33.4 MiB in 0.07 s", which is no rate. */
-static void take_pace(struct live *l, const struct growing *g, char *text, size_t size)
+/* "1.0 MiB a step"; what is brief has no rate. The caller frees it. */
+static char *take_pace(struct live *l, const struct growth *g)
 {
-	l->growth_stepped = g->list->source != LOOP_NONE;
-	const bool brief = !l->growth_stepped && g->lasted_s < 1;
-	l->growth_rate = brief ? NAN : g->growth.rate;
-	if (brief)
-		snprintf(text, size, "%s in %.2g s", BYTES((uint64_t)g->growth.bytes), g->lasted_s);
-	else
-		snprintf(text, size, "%s a %s", BYTES((uint64_t)g->growth.rate), l->growth_stepped ? "step" : "second");
+	const bool brief = growth_is_brief(g);
+	l->growth_stepped = g->stepped;
+	l->growth_rate = brief ? NAN : g->rate;
+	return brief ? growth_brief_text(g, g->bytes)
+		     : output_format("%s a %s", BYTES((uint64_t)g->rate), growth_unit(g));
 }
 
 /* What collectors free now and then may hide in a whole track what one place keeps. Of a process without devices, so
  * that it is on the host. */
-static void take_sites(struct live *l, const struct model *m, const struct step_list *steps)
+static void take_sites(struct live *l, const struct selection *sel, const struct step_list *steps)
 {
 	struct owner_growth found;
 	for (size_t k = 0; k < steps->track_count; k++)
 		if (steps->tracks[k].device != MODEL_NO_DEVICE)
 			return;
-	if (!live_sites_grow(&found, l->timeline, l->samples, m, l->stacks, steps))
+	if (!live_sites_grow(&found, l->timeline, l->samples, sel, steps))
 		return;
-	const struct growing g = { .list = steps, .growth = found.growth, .lasted_s = found.lasted_s };
-	char pace[64];
-	take_pace(l, &g, pace, sizeof(pace));
-	snprintf(l->growth, sizeof(l->growth), "one site on the host %s by %s, %s", how_it_goes(found.outlook), pace,
-		 growth_name(g.growth.kind));
+	char *pace = take_pace(l, &found.growth);
+	snprintf(l->growth, sizeof(l->growth), "one site on the host %s by %s, %s", how_it_goes(found.outlook),
+		 pace ? pace : "", growth_name(found.growth.kind));
+	free(pace);
 }
 
 /* If they have more than what grew. */
@@ -259,106 +241,111 @@ static void take_pile(struct live *l, const struct model *m, double grown)
 		 p.starter->pid, BYTES(p.bytes));
 }
 
-static void judge_track(struct owner_growth *found, const struct live *l, const struct model *m,
-			const struct growth_place *of, double doubt)
-{
-	struct cohort_table *table = calloc(1, sizeof(*table));
-	*found = (struct owner_growth){ .process = of->process, .forecast = forecast_never };
-	if (table) {
-		/* while it runs without the symbols of libraries, which take long to read */
-		start_up_less(table, timeline_cohorts(l->timeline), m, l->reader, l->stacks,
-			      l->running ? builtin_suppressed_import : builtin_suppressed_stack, of);
-		owner_growth_judge(found, l->timeline, m, l->samples, of, table, doubt);
-	}
-	free(table);
-}
-
-static bool goes_on(const struct live *l, const struct model *m, struct growing *g)
-{
-	const struct step_track *t = g->track;
-	const struct growth_place of = { g->list->process->id, (enum model_kind)t->kind, t->device };
-	struct owner_growth found;
-	if (t->kind == MODEL_DEVICE && track_of(g->list, MODEL_POOL, t->device))
-		return false;
-	judge_track(&found, l, m, &of, t->doubt);
-	g->growth.unproven = found.growth.unproven;
-	g->outlook = found.outlook;
-	if (!outlook_goes_on(found.outlook))
-		return false;
-	g->growth = owner_growth_rise(g->list, t, &found);
-	g->lasted_s = found.lasted_s;
-	return true;
-}
-
-/* Several processes that keep more on the host do so together, as the report sums them up. */
-static unsigned join(const struct live *l, const struct model *m, struct growing *most)
+/* Of several processes that keep more on the host, as the report sums them up: returns how many, and adds to *all what
+ * those beside `most` keep. */
+static unsigned join(const struct findings *f, const struct track_finding *most, struct growth *all)
 {
 	unsigned processes = 1;
-	const double one = most->growth.bytes;
-	for (unsigned id = 0; most->track->device == MODEL_NO_DEVICE && id < reader_processes(l->reader); id++) {
-		const struct step_list *steps = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
-		if (!steps || !steps->count || steps == most->list ||
-		    (steps->source == LOOP_NONE) != (most->list->source == LOOP_NONE))
-			continue;
-		struct growing g = { .list = steps, .track = track_of(steps, most->track->kind, MODEL_NO_DEVICE) };
-		if (!g.track)
-			continue;
-		if (!goes_on(l, m, &g) || g.growth.bytes < one / LIVE_ALIKE)
+	for (size_t i = 0; i < f->track_count && most->place.device == MODEL_NO_DEVICE; i++) {
+		const struct track_finding *one = &f->tracks[i];
+		if (one == most || one->place.kind != most->place.kind || !outlook_goes_on(one->growth.outlook) ||
+		    one->rise.stepped != all->stepped || one->rise.bytes < most->rise.bytes / LIVE_ALIKE)
 			continue;
 		processes++;
-		most->growth.bytes += g.growth.bytes;
-		most->growth.rate += g.growth.rate;
+		all->bytes += one->rise.bytes;
+		all->rate += one->rise.rate;
 	}
 	return processes;
 }
 
-/* `leaking`: bytes by which all that is on the host goes on growing. */
-static bool matters(struct live *l, const struct model *m, const struct growing *g, double leaking)
+/* What is left was known at the last sample; of a program that has ended, what the report says. */
+static struct forecast forecast_for(struct live *l, const struct selection *sel, const struct track_finding *t)
 {
-	const struct step_list *steps = g->list;
-	struct growth_scale scale = growth_scale_of(m, steps->process->host, l->samples);
-	scale.leaking = leaking;
-	return g->track->device != MODEL_NO_DEVICE || growth_matters(&scale, g->growth.bytes, false) ||
-	       owner_growth_forecast_to(steps, g->track, &g->growth, room_of(l, m, steps, g->track)).ever;
+	double limit;
+	if (!outlook_foretells(t->growth.outlook))
+		return forecast_never;
+	return t->steps->process->state == PROCESS_RUNNING || t->place.device != MODEL_NO_DEVICE
+		       ? owner_growth_forecast_to(t->steps, t->track, &t->rise, room_of(l, sel->model, t))
+		       : owner_growth_forecast(l->timeline, sel, t->steps, t->track, &t->rise, &limit);
 }
 
-/* Of a program that has ended, what the report says; what was left then, samples know. */
-static struct forecast forecast_for(struct live *l, const struct model *m, const struct growing *g)
+/* `leaking`: bytes by which all that leaks on the host has grown. */
+static bool matters(struct live *l, const struct selection *sel, const struct track_finding *t, double leaking)
 {
-	const struct step_list *steps = g->list;
-	const struct selection v = { .model = (struct model *)(uintptr_t)m, .reader = l->reader };
-	double limit;
-	return steps->process->state == PROCESS_RUNNING || g->track->device != MODEL_NO_DEVICE
-		       ? owner_growth_forecast_to(steps, g->track, &g->growth, room_of(l, m, steps, g->track))
-		       : owner_growth_forecast(l->timeline, &v, steps, g->track, &g->growth, &limit);
+	struct growth_scale scale = growth_scale_of(sel->model, t->steps->process->host, l->samples);
+	scale.leaking = leaking;
+	return t->place.device != MODEL_NO_DEVICE || growth_matters(&scale, t->rise.bytes, false) ||
+	       forecast_for(l, sel, t).ever;
 }
 
 /* What memory ends at is of the one that grew most. */
-static void say_growth(struct live *l, const struct model *m, struct growing *g)
+static void say_growth(struct live *l, const struct selection *sel, const struct findings *f,
+		       const struct track_finding *t)
 {
-	const struct selection v = { .model = (struct model *)(uintptr_t)m };
-	const struct step_list *steps = g->list;
-	const char *unit = steps->source == LOOP_NONE ? "second" : "step";
-	struct forecast f = forecast_for(l, m, g);
-	const unsigned processes = join(l, m, g);
-	char *when = f.ever && processes == 1 ? forecast_text(f.x, f.low, f.high) : NULL, name[64], of[48] = "",
-	     pace[64];
-	take_pace(l, g, pace, sizeof(pace));
-	l->runs_out = when ? f.x : NAN;
+	struct growth all = t->rise;
+	const struct forecast ends = forecast_for(l, sel, t);
+	const unsigned processes = join(f, t, &all);
+	char *when = ends.ever && processes == 1 ? forecast_text(ends.x, ends.low, ends.high) : NULL,
+	     *pace = take_pace(l, &all), name[64], of[48] = "";
+	l->runs_out = when ? ends.x : NAN;
 	if (processes > 1)
 		snprintf(of, sizeof(of), " in %u processes together", processes);
-	timeline_track_name(&v, steps->process, g->track->kind, g->track->device, name, sizeof(name));
-	snprintf(l->growth, sizeof(l->growth), "%s %s by %s%s, %s%s%s%s%s", name, how_it_goes(g->outlook), pace, of,
-		 growth_name(g->growth.kind), when ? "; if it goes on, memory ends at " : "", when ? unit : "",
-		 when ? " " : "", when ? when : "");
+	timeline_track_name(sel, t->steps->process, t->place.kind, t->place.device, name, sizeof(name));
+	snprintf(l->growth, sizeof(l->growth), "%s %s by %s%s, %s%s%s%s%s", name, how_it_goes(t->growth.outlook),
+		 pace ? pace : "", of, growth_name(all.kind), when ? "; if it goes on, memory ends at " : "",
+		 when ? growth_unit(&all) : "", when ? " " : "", when ? when : "");
+	free(pace);
 	free(when);
 }
 
-/* The track that has grown most; of a device the pool's where there is one. */
+/* While it runs without the symbols of libraries, which take long to read. */
+static int find_tracks(struct live *l, struct findings *f, const struct selection *sel)
+{
+	int e = 0;
+	l->steps = 0;
+	for (unsigned id = 0; e == 0 && id < reader_processes(l->reader); id++) {
+		const struct step_list *steps = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
+		if (steps && steps->source != LOOP_NONE && steps->total > l->steps)
+			l->steps = steps->total;
+		if (steps && steps->count)
+			e = findings_add_tracks(f, l->timeline, l->samples, sel, steps,
+						l->running ? builtin_suppressed_import : builtin_suppressed_stack);
+	}
+	return e;
+}
+
+/* The track that says most of those that matter, then single places, then processes. */
+static void say_most(struct live *l, const struct selection *sel, const struct findings *f)
+{
+	const struct track_finding *most = NULL;
+	double unproven = 0, leaking = 0;
+	for (size_t i = 0; i < f->track_count; i++) {
+		const struct track_finding *t = &f->tracks[i];
+		const bool leaks = t->place.device == MODEL_NO_DEVICE && t->growth.outlook == OUTLOOK_LEAKS;
+		leaking += leaks ? t->rise.bytes : 0;
+		unproven = t->has_pool ? unproven : fmax(unproven, t->growth.growth.unproven);
+	}
+	for (size_t i = 0; i < f->track_count; i++) {
+		const struct track_finding *t = &f->tracks[i];
+		if (outlook_goes_on(t->growth.outlook) && !t->has_pool &&
+		    (!most || owner_growth_grew_more(&t->growth, &most->growth)) && matters(l, sel, t, leaking))
+			most = t;
+	}
+	if (most)
+		say_growth(l, sel, f, most);
+	for (unsigned id = 0; !most && !unproven && !*l->growth && id < reader_processes(l->reader); id++) {
+		const struct step_list *steps = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
+		if (steps && steps->count)
+			take_sites(l, sel, steps);
+	}
+	take_pile(l, sel->model, most ? most->rise.bytes : 0);
+	if (!*l->growth && unproven)
+		snprintf(l->growth, sizeof(l->growth), "growth is not known: frees of %s may be among the lost events",
+			 BYTES((uint64_t)unproven));
+}
+
 static void take_growth(struct live *l, const struct model *m)
 {
-	struct growing most = { 0 };
-	double unproven = 0, leaking = 0;
 	*l->growth = '\0';
 	l->growth_rate = l->runs_out = NAN;
 	timeline_doubt(l->timeline, m);
@@ -366,34 +353,14 @@ static void take_growth(struct live *l, const struct model *m)
 	l->stacks = stacks_new();
 	if (!l->stacks)
 		return;
+	const struct selection sel = { .model = (struct model *)(uintptr_t)m,
+				       .reader = l->reader,
+				       .stacks = l->stacks };
+	struct findings f = { 0 };
 	timeline_find_arenas(l->timeline, m, l->reader, l->stacks);
-	l->steps = 0;
-	for (unsigned id = 0; id < reader_processes(l->reader); id++) {
-		const struct step_list *steps = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
-		if (steps && steps->source != LOOP_NONE && steps->total > l->steps)
-			l->steps = steps->total;
-		for (size_t k = 0; steps && steps->count && k < steps->track_count; k++) {
-			struct growing g = { .list = steps, .track = &steps->tracks[k] };
-			const bool goes = goes_on(l, m, &g);
-			unproven = fmax(unproven, g.growth.unproven);
-			if (!goes)
-				continue;
-			leaking += g.track->device == MODEL_NO_DEVICE ? g.growth.bytes : 0;
-			most = g.growth.bytes > most.growth.bytes ? g : most;
-		}
-	}
-	const bool grows = most.list && matters(l, m, &most, leaking);
-	if (grows)
-		say_growth(l, m, &most);
-	for (unsigned id = 0; !grows && !unproven && id < reader_processes(l->reader); id++) {
-		const struct step_list *steps = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
-		if (steps && steps->count && !*l->growth)
-			take_sites(l, m, steps);
-	}
-	take_pile(l, m, grows ? most.growth.bytes : 0);
-	if (!*l->growth && unproven)
-		snprintf(l->growth, sizeof(l->growth), "growth is not known: frees of %s may be among the lost events",
-			 BYTES((uint64_t)unproven));
+	if (find_tracks(l, &f, &sel) == 0)
+		say_most(l, &sel, &f);
+	findings_fini(&f);
 }
 
 /* ---- events -------------------------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@ struct place {
 struct context {
 	const struct timeline *timeline;
 	const struct samples *samples;
-	const struct model *model;
+	const struct selection *sel;
 	const struct step_list *list;
 	uint32_t sites[LIVE_MOST]; /* the largest first */
 	struct place places[LIVE_MOST];
@@ -37,7 +37,7 @@ static struct place place_of(const struct context *x, uint32_t site)
 	const struct process *process = x->list->process;
 	struct place place = { 0 };
 	uint32_t node, node2;
-	model_site_stack(x->model, process->id, site, &node, &node2, &place.kind);
+	model_site_stack(x->sel->model, process->id, site, &node, &node2, &place.kind);
 	place.python = node2;
 	const struct mt_node *n = process_node(process, node2 ? node2 : node);
 	place.pc = n ? n->pc : 0;
@@ -54,6 +54,15 @@ static bool same(const struct place *a, const struct place *b)
 	return a->pc == b->pc && a->kind == b->kind && a->python == b->python;
 }
 
+static uint32_t stack_of(const struct context *x, uint32_t site)
+{
+	const struct process *p = x->list->process;
+	uint32_t node, node2;
+	enum model_kind kind;
+	model_site_stack(x->sel->model, p->id, site, &node, &node2, &kind);
+	return stacks_of_site(x->sel->stacks, p, site, node, node2);
+}
+
 /* What stacks of one place have together. */
 static void judge(struct owner_growth *g, const struct context *x, size_t first)
 {
@@ -65,9 +74,10 @@ static void judge(struct owner_growth *g, const struct context *x, size_t first)
 		if (same(&x->places[i], &x->places[first]))
 			cohorts_add_site(timeline_cohorts(x->timeline), process, x->sites[i], 1, table);
 	if (table) /* nobody knows how much of what was lost is theirs */
-		owner_growth_judge(g, x->timeline, x->model, x->samples, &of, table,
-				   model_doubt(x->model, process, MODEL_HEAP));
+		owner_growth_judge(g, x->timeline, x->sel->model, x->samples, &of, table,
+				   model_doubt(x->sel->model, process, MODEL_HEAP));
 	free(table);
+	owner_growth_collect(g, of.kind, x->sel, stack_of(x, x->sites[first]));
 }
 
 static bool is_first(const struct context *x, size_t i)
@@ -78,27 +88,22 @@ static bool is_first(const struct context *x, size_t i)
 	return true;
 }
 
-static void leave_out_start_up(struct context *x, struct stacks *stacks)
+static void leave_out_start_up(struct context *x)
 {
-	const struct process *p = x->list->process;
 	size_t count = 0;
-	for (size_t i = 0; i < x->count; i++) {
-		uint32_t node, node2;
-		enum model_kind kind;
-		model_site_stack(x->model, p->id, x->sites[i], &node, &node2, &kind);
-		if (!builtin_suppressed_import(stacks, stacks_of_site(stacks, p, x->sites[i], node, node2)))
+	for (size_t i = 0; i < x->count; i++)
+		if (!builtin_suppressed_import(x->sel->stacks, stack_of(x, x->sites[i])))
 			x->sites[count++] = x->sites[i];
-	}
 	x->count = count;
 }
 
 bool live_sites_grow(struct owner_growth *g, const struct timeline *timeline, const struct samples *samples,
-		     const struct model *m, struct stacks *stacks, const struct step_list *steps)
+		     const struct selection *sel, const struct step_list *steps)
 {
-	struct context x = { .timeline = timeline, .samples = samples, .model = m, .list = steps };
-	struct growth_scale scale = growth_scale_of(m, steps->process->host, samples);
+	struct context x = { .timeline = timeline, .samples = samples, .sel = sel, .list = steps };
+	struct growth_scale scale = growth_scale_of(sel->model, steps->process->host, samples);
 	x.count = cohorts_largest(timeline_cohorts(timeline), steps->process->id, x.sites, LIVE_MOST);
-	leave_out_start_up(&x, stacks);
+	leave_out_start_up(&x);
 	for (size_t i = 0; i < x.count; i++)
 		x.places[i] = place_of(&x, x.sites[i]);
 	*g = (struct owner_growth){ 0 };
@@ -110,8 +115,8 @@ bool live_sites_grow(struct owner_growth *g, const struct timeline *timeline, co
 		judge(&one, &x, i);
 		if (!outlook_goes_on(one.outlook))
 			continue;
-		scale.leaking += one.growth.bytes;
-		*g = one.growth.bytes > g->growth.bytes ? one : *g;
+		scale.leaking += one.outlook == OUTLOOK_LEAKS ? one.growth.bytes : 0;
+		*g = owner_growth_grew_more(&one, g) ? one : *g;
 	}
-	return scale.leaking > 0 && growth_matters(&scale, g->growth.bytes, false);
+	return outlook_goes_on(g->outlook) && growth_matters(&scale, g->growth.bytes, false);
 }

@@ -9,6 +9,6 @@
 
 /* Whether some go on growing so that it matters; *g is the judgement of the largest. Of a process without devices. */
 bool live_sites_grow(struct owner_growth *g, const struct timeline *timeline, const struct samples *samples,
-		     const struct model *m, struct stacks *stacks, const struct step_list *steps);
+		     const struct selection *sel, const struct step_list *steps);
 
 #endif

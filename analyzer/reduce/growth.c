@@ -23,8 +23,8 @@ static int add(struct reduction *r, const struct leak *leak, struct site_grows *
 	out->outlook = outlook_name(t->outlook);
 	out->certainty = certainty_name(t->growth.certainty);
 	out->grown = t->growth.bytes;
-	out->per_s = owner_growth_saw_a_second(t) ? owner_growth_per_second(t) : NAN;
-	out->per_step = t->stepped ? t->growth.rate : NAN;
+	out->per_s = growth_saw_a_second(&t->growth) ? owner_growth_per_second(t) : NAN;
+	out->per_step = t->growth.stepped ? t->growth.rate : NAN;
 	out->error = t->growth.rate_error;
 	return 0;
 }

@@ -6,6 +6,8 @@
  */
 #include "analyzer/timeline/growth.h"
 
+#include "analyzer/util/output.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +45,16 @@ const char *certainty_name(enum growth_certainty certainty)
 	return names[certainty];
 }
 
+char *growth_brief_text(const struct growth *g, double bytes)
+{
+	return output_format("%s in %.2g s", BYTES((uint64_t)bytes), g->lasted_s);
+}
+
+const char *growth_unit(const struct growth *g)
+{
+	return g->stepped ? "step" : "second";
+}
+
 bool growth_is_doubtful(const struct growth *g)
 {
 	return g->doubt > A_LITTLE * g->bytes;
@@ -53,7 +65,10 @@ void growth_doubt(struct growth *g, double bytes)
 	if (g->kind == GROWTH_NONE)
 		return;
 	if (bytes >= g->bytes) {
-		*g = (struct growth){ .kind = GROWTH_NONE, .unproven = growth_is_steady(g) ? g->bytes : 0 };
+		*g = (struct growth){ .kind = GROWTH_NONE,
+				      .unproven = growth_is_steady(g) ? g->bytes : 0,
+				      .stepped = g->stepped,
+				      .lasted_s = g->lasted_s };
 		return;
 	}
 	g->doubt = bytes;

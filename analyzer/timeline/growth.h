@@ -33,6 +33,8 @@ struct growth {
 	double bytes;                            /* grown since `since_x` */
 	double since_x;                          /* what was before is start-up */
 	double from_x;                           /* since when it has this rate: not before `since_x` */
+	bool stepped;                            /* its x are steps, not seconds */
+	double lasted_s;                         /* while it grew; 0 = it has no rate, or nobody asks */
 	unsigned jumps;                          /* number of jumps; 0 for other growth */
 	double doubt;                            /* part of `bytes` that lost events may have made: growth_doubt() */
 	double unproven; /* bytes of a growth that lost events may have made altogether; 0 = it is proven */
@@ -60,6 +62,24 @@ bool growth_is_doubtful(const struct growth *g);
 
 /* Linear or accelerating: what goes on will meet any limit. */
 bool growth_is_steady(const struct growth *g);
+
+/* Of less than a second nobody has seen what it grows by in one. */
+static inline bool growth_saw_a_second(const struct growth *g)
+{
+	return g->lasted_s <= 0 || g->lasted_s >= 1;
+}
+
+/* Its rate would be one of seconds, but it did not grow for one: it has no rate, and no moment when memory ends. */
+static inline bool growth_is_brief(const struct growth *g)
+{
+	return !g->stepped && !growth_saw_a_second(g);
+}
+
+/* What is said of one that is brief, in place of a rate: "33.4 MiB in 0.07 s". The caller frees it. */
+char *growth_brief_text(const struct growth *g, double bytes);
+
+/* "step" or "second" */
+const char *growth_unit(const struct growth *g);
 
 const char *growth_name(enum growth_kind kind);
 const char *certainty_name(enum growth_certainty certainty);

@@ -340,6 +340,9 @@ struct growth timeline_growth(const struct step_list *steps, const struct step_t
 	double *x = points, *low = points + steps->count, *high = low + steps->count;
 	struct growth g = growth_of(x, low, points ? timeline_points(steps, t, x, low, high) : 0);
 	free(points);
+	g.stepped = steps->source != LOOP_NONE;
+	if (!g.stepped && steps->count)
+		g.lasted_s = step_x(steps, steps->count - 1) - g.since_x;
 	growth_doubt(&g, t->doubt);
 	return g;
 }

@@ -66,8 +66,8 @@ struct whatif_growth whatif_growth_of(const struct whatif_ahead *w, const struct
 		if (track->kind != MODEL_POOL || track->device != device)
 			continue;
 		const struct growth g = timeline_growth(steps, track);
-		found.grows = growth_is_steady(&g) && g.rate > 0;
-		found.stepped = steps->source != LOOP_NONE;
+		found.grows = growth_is_steady(&g) && g.rate > 0 && !growth_is_brief(&g);
+		found.stepped = g.stepped;
 		found.rate = g.rate;
 		/* of what lies unused some will serve */
 		const struct forecast_room room = { .limit = (double)less(o->room, unusable / 2),

@@ -3,12 +3,14 @@
 block, in several processes, or for very long, is one. Report, leaks and live are of one opinion, and bytes and rates are the program's own. All
 languages: tests/long/growing.py."""
 # timeout: 300
+import json
 import os
 import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import agree
 import gpu
 import mt
 import python as frames
@@ -242,6 +244,33 @@ def case_as_fast_or_slow(seconds):
     mt.between(0.9 * seconds, site["grew_for_s"], seconds, "how long it grew")
     mt.equal((site["slope_bytes_per_s"] is None, "more each second" in fact["evidence"], " within %.2g s" % site["grew_for_s"] in fact["evidence"]),
              (seconds < 1, seconds >= 1, seconds < 1), "whether a rate is said: %s" % fact["evidence"])
+
+
+@mt.variants(0.5, 20)
+def case_beside_steps(seconds):
+    """What grows behind the last marked step is not the steps': all say it by time, or, where there was no second of it, by how long it took."""
+    made = Trace(os.path.join(mt.scratch("made"), "t"))
+    p = made.process(100, ["late"])
+    work, keep = p.stack(("late.py", "<module>", 3), ("late.py", "work", 10)), p.stack(("late.py", "<module>", 4), ("late.py", "keep", 20))
+    for i in range(100):
+        p.at(0.01 * i)
+        p.step(i)
+        p.mfree(p.malloc(400_000, work))
+    for i in range(400):
+        p.at(1.01 + seconds * i / 400)
+        p.malloc(100_000, keep)
+        p.mfree(p.malloc(300_000, work))
+    made.save()
+    done, pace = mt.Trace(made.path), r"[\d.]+ MiB in 0\.\d+ s" if seconds < 1 else r"[\d.]+ MiB a second"
+    verdict, = done.report["verdicts"]
+    mt.check(re.search(r" within 0\.\d+ s" if seconds < 1 else r"MiB more each second", verdict["evidence"]), verdict["evidence"])
+    said = json.loads(done.tool("live", "--json").out.strip().splitlines()[-1])
+    mt.check(re.match("host grows by %s, linear" % pace, said["growth"]), said["growth"])
+    mt.equal((said["growth_bytes_per_step"], said["growth_bytes_per_s"] is None), (None, seconds < 1), "rates of live")
+    shape = re.search(r"shape +linear: (\S+ \w+(?:/\w+| in \S+ \w+))", done.tool("report", "--all").out)
+    mt.check(shape and ("/s" in shape[1] if seconds > 1 else " in 0." in shape[1]), "shape of the host: %s" % (shape and shape[1]))
+    mt.check(re.search(pace.replace(" a ", " \\+/- .* a "), done.tool("leaks").out), done.tool("leaks"))
+    agree.check_all(done.path, page=False)
 
 
 def case_why_not():

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What is mapped: address space that becomes usable and stops being so."""
+import json
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -44,6 +45,8 @@ def case_managed_heap():
     mt.equal(ledger["managed_by"], "collects")
     mt.check(ledger["managed"] <= ledger["live"] and ledger["kept"] < bytes / 8, "kept by allocators: %s" % ledger)
     rows = trace.tool("report").out
+    said = json.loads(trace.tool("live", "--json").out.strip().splitlines()[-1])["growth"]
+    mt.check(said.startswith("map is a runtime's own heap, larger by "), "live: %s" % said)
     mt.check("managed heap of collects" in rows and "live in this run" not in rows, "no row in %s" % rows)
 
 

@@ -21,6 +21,7 @@ CLOSE = 1e-6
 HOST = ("heap", "map", "pinned")
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 GROWS_BY = re.compile(r": ([\d.]+ \w+)(?: since [^,]+)?(?:, ([\d.]+ \w+) more each (step|second)| within ([\d.e-]+) s), (\w+)")
+COLLECTED = "in the heap of a runtime that collects garbage"
 FULL = 48  # of the 50 lines that report --all has at most: what is no cause of the failure may be left out
 DIFFER = "opinions differ"
 
@@ -140,7 +141,8 @@ def check_claim(one, groups, rows):
     all_of = alike[fits[0]]
     if seconds:
         mt.equal({r["slope_bytes_per_s"] for r in all_of}, {None}, "rates of %s" % one["evidence"])
-        mt.between(0.94 * float(seconds), max(r["grew_for_s"] for r in all_of), 1.06 * float(seconds), "how long it grew, of %s" % one["evidence"])
+        largest = max(all_of, key=lambda r: r["grown_bytes_all"])
+        mt.between(0.94 * float(seconds), largest["grew_for_s"], 1.06 * float(seconds), "how long it grew, of %s" % one["evidence"])
     else:
         by = sum(r["slope_bytes_per_step"] if unit == "step" else r["slope_bytes_per_s"] * r["growing_processes"] for r in all_of)
         mt.check(all_of[0]["growing_processes"] > 1 or says(rate, by), "rate of %s, by leaks: %s" % (one["evidence"], by))
@@ -175,7 +177,14 @@ def check_live(path, report):
     """The rate and the forecast of the track that live names are those of report."""
     live = json.loads(ask(path, "live", "--json").strip().splitlines()[-1])
     steps = report["steps"]
-    found = re.match(r"(\S+(?: pool)?) (?:grows|fills|falls behind) by", live["growth"] or "")
+    unit = re.search(r" by [^,;]* a (step|second)", live["growth"] or "")
+    mt.check(not unit or live["growth_bytes_per_step" if unit[1] == "step" else "growth_bytes_per_s"] is not None, "unit of %s" % live)
+    mt.check(" runtime's own heap" not in (live["growth"] or "") or not claims(report) or any(COLLECTED in c["evidence"] for c in claims(report)),
+             "%s, and report: %s" % (live["growth"], claims(report)))
+    mapped = [c for c in claims(report) if "more of mapped memory " in c["evidence"]]
+    mt.check(not re.match("map (?!is a runtime's)", live["growth"] or "") or not mapped or any(COLLECTED not in c["evidence"] for c in mapped),
+             "%s, and report: %s" % (live["growth"], mapped))
+    found = re.match(r"(\S+(?: pool)?) (?:grows|fills|falls behind|is a runtime's own heap, larger) by", live["growth"] or "")
     if not steps or not found or live["growth_bytes_per_step"] is None or " together" in live["growth"]:
         return
     growth = steps["growth"].get(found.group(1))

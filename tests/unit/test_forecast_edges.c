@@ -61,6 +61,16 @@ TEST(a_line_ends_where_it_meets_the_limit)
 	CHECK(f.ever && within(880, f.x, 920));
 }
 
+/* Nobody has seen what it grows by in a second; of steps that is no question. */
+TEST(what_is_brief_has_no_end)
+{
+	grow(line, 0, 0);
+	growth.lasted_s = 0.5;
+	CHECK(!fails(1000, 0).ever);
+	growth.stepped = true;
+	CHECK(fails(1000, 0).ever);
+}
+
 /* The first high point that doesn't fit ends it. */
 TEST(high_points_count)
 {

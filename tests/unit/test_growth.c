@@ -4,6 +4,8 @@
 #include "tests/unit/test.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define MIB 1048576.0
 #define GIB 1073741824.0
@@ -320,6 +322,36 @@ TEST(the_more_points_the_surer)
 	}
 	CHECK_EQ(growth_of(xs, ys, 6).kind, GROWTH_LINEAR);
 	CHECK_EQ(growth_of(xs, ys, 6).certainty, CERTAINTY_LOW);
+}
+
+/* Said of a growth in seconds that lasted for less than one; of a step there is a rate however short it was. */
+TEST(growth_of_less_than_a_second_has_no_rate)
+{
+	static const struct {
+		bool stepped;
+		double lasted_s;
+		bool saw, brief;
+	} is[] = { { false, 0.4, false, true }, { false, 0.999, false, true }, { false, 1, true, false },
+		   { true, 0.4, false, false }, { true, 2, true, false },      { false, 0, true, false } };
+	for (size_t i = 0; i < sizeof(is) / sizeof(*is); i++) {
+		const struct growth g = { .stepped = is[i].stepped, .lasted_s = is[i].lasted_s };
+		CHECK_EQ(growth_saw_a_second(&g), is[i].saw);
+		CHECK_EQ(growth_is_brief(&g), is[i].brief);
+		CHECK(!strcmp(growth_unit(&g), is[i].stepped ? "step" : "second"));
+	}
+	char *text = growth_brief_text(&(struct growth){ .lasted_s = 0.0712 }, 33.4 * MIB);
+	CHECK(!strcmp(text, "33.4 MiB in 0.071 s"));
+	free(text);
+}
+
+/* Losses take its bytes, and not how long it was looked at. */
+TEST(what_losses_can_have_made_keeps_its_time)
+{
+	struct growth g = of(straight, 20);
+	g.stepped = true;
+	g.lasted_s = 0.5;
+	growth_doubt(&g, g.bytes);
+	CHECK(g.kind == GROWTH_NONE && g.unproven > 0 && g.stepped && g.lasted_s == 0.5);
 }
 
 /* A page here and there is no leak. */

@@ -289,7 +289,7 @@ TEST(what_grows_is_told_by_step)
 	train(save, 100 * KIB, log, blocks);
 	run();
 	const struct leak *leak = leak_of("save"), *other = leak_of("log");
-	CHECK(leak && leak_grows(leak) && leak->owner_growth->stepped);
+	CHECK(leak && leak_grows(leak) && leak->owner_growth->growth.stepped);
 	CHECK(other && leak_grows(other));
 	CHECK(fabs(leak->owner_growth->growth.rate - 100.0 * KIB) < 10);
 	CHECK(fabs(other->owner_growth->blocks_per_x - 2) < 0.001);

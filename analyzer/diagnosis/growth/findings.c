@@ -56,16 +56,19 @@ static int add_owners(struct findings *f, const struct timeline *timeline, const
 	return 0;
 }
 
-/* The track is mostly what its largest owner is. */
-static bool is_collected(const struct findings *f, const struct selection *sel, const struct growth_place *place)
+/* Of what has most of the track, which mostly is what that is; 0 = there is none. */
+static uint32_t largest_stack(const struct cohorts *c, const struct selection *sel, const struct growth_place *place)
 {
-	const struct owner_finding *most = NULL;
-	for (size_t i = 0; i < f->count; i++)
-		if (f->list[i].kind == place->kind && f->list[i].device == place->device &&
-		    f->list[i].growth.process == place->process &&
-		    (!most || f->list[i].growth.growth.bytes > most->growth.growth.bytes))
-			most = &f->list[i];
-	return most && owner_growth_is_collected(sel, most->owner);
+	struct model_site most = { 0 };
+	for (uint32_t number = 0; number < cohorts_sites(c, place->process); number++) {
+		struct model_site s = model_site_key(sel->model, place->process, number);
+		s.live_bytes = cohorts_live(c, place->process, number, NULL);
+		if (s.kind == place->kind && s.device == place->device && s.live_bytes > most.live_bytes)
+			most = s;
+	}
+	return most.live_bytes ? stacks_of_site(sel->stacks, reader_process(sel->reader, most.process), most.number,
+						most.node, most.node2)
+			       : 0;
 }
 
 /* A track of a process, without what is folded. */
@@ -76,19 +79,32 @@ struct own_track {
 	struct cohort_table table;
 };
 
-static int judge_track(struct findings *f, const struct timeline *timeline, const struct selection *sel,
-		       const struct own_track *t, const struct step_list *steps, const struct step_track *track)
+static bool has_pool(const struct step_list *steps, uint32_t device)
 {
+	for (size_t k = 0; steps->count && k < steps->track_count; k++)
+		if (steps->tracks[k].kind == MODEL_POOL && steps->tracks[k].device == device &&
+		    step_high(&steps->tracks[k], steps->count - 1))
+			return true;
+	return false;
+}
+
+static int judge_track(struct findings *f, const struct timeline *timeline, const struct samples *samples,
+		       const struct selection *sel, const struct own_track *t, const struct step_list *steps,
+		       const struct step_track *track)
+{
+	const struct cohorts *c = timeline_cohorts(timeline);
 	if (t->bytes < COHORTS_LEAST)
 		return 0;
 	if (vec_reserve(f->tracks, f->track_room, f->track_count + 1))
 		return error_memory();
 	struct track_finding *one = &f->tracks[f->track_count++];
-	*one = (struct track_finding){ .place = t->place, .bytes = t->bytes };
-	owner_growth_judge(&one->growth, timeline, sel->model, timeline_samples(timeline), &t->place, &t->table,
-			   t->doubt);
-	if (is_collected(f, sel, &t->place))
-		owner_growth_collect(&one->growth, t->place.kind);
+	*one = (struct track_finding){ .place = t->place,
+				       .steps = steps,
+				       .track = track,
+				       .has_pool = t->place.kind == MODEL_DEVICE && has_pool(steps, t->place.device),
+				       .bytes = t->bytes };
+	owner_growth_judge(&one->growth, timeline, sel->model, samples, &t->place, &t->table, t->doubt);
+	owner_growth_collect(&one->growth, t->place.kind, sel, largest_stack(c, sel, &t->place));
 	if (outlook_goes_on(one->growth.outlook))
 		one->rise = owner_growth_rise(steps, track, &one->growth);
 	return 0;
@@ -110,8 +126,8 @@ static void begin_together(struct own_track *list, size_t count, const struct co
 	}
 }
 
-static int add_tracks_of(struct findings *f, const struct timeline *timeline, const struct selection *sel,
-			 const struct step_list *steps, owners_fold *fold)
+int findings_add_tracks(struct findings *f, const struct timeline *timeline, const struct samples *samples,
+			const struct selection *sel, const struct step_list *steps, owners_fold *fold)
 {
 	const struct cohorts *c = timeline_cohorts(timeline);
 	struct own_track *list = calloc(steps->track_count + 1, sizeof(*list));
@@ -127,7 +143,7 @@ static int add_tracks_of(struct findings *f, const struct timeline *timeline, co
 	if (e == 0)
 		begin_together(list, steps->track_count, c);
 	for (size_t k = 0; e == 0 && k < steps->track_count; k++)
-		e = judge_track(f, timeline, sel, &list[k], steps, &steps->tracks[k]);
+		e = judge_track(f, timeline, samples, sel, &list[k], steps, &steps->tracks[k]);
 	free(list);
 	return e;
 }
@@ -139,7 +155,7 @@ static int add_tracks(struct findings *f, const struct timeline *timeline, const
 	for (unsigned id = 0; e == 0 && id < reader_processes(sel->reader); id++) {
 		const struct step_list *steps =
 			selection_has(sel, reader_process(sel->reader, id)) ? timeline_step_list(timeline, id) : NULL;
-		e = steps ? add_tracks_of(f, timeline, sel, steps, fold) : 0;
+		e = steps ? findings_add_tracks(f, timeline, timeline_samples(timeline), sel, steps, fold) : 0;
 	}
 	return e;
 }

@@ -24,6 +24,9 @@ struct owner_finding {
 /* All that a process has of a kind on a device, but for what is folded (imported modules, say): that is start-up. */
 struct track_finding {
 	struct growth_place place;
+	const struct step_list *steps; /* of the process, and ... */
+	const struct step_track *track;
+	bool has_pool;  /* device memory that a pool lies in: the pool keeps what it once had, its blocks tell */
 	uint64_t bytes; /* at the track's end, in all */
 	struct owner_growth growth;
 	struct growth rise; /* of one that goes on: owner_growth_rise() */
@@ -48,6 +51,11 @@ struct findings {
 int findings_make(struct findings *f, struct timeline *timeline, const struct selection *sel, enum by by,
 		  owners_fold *fold);
 void findings_fini(struct findings *f);
+
+/* Only the tracks of a process, of what has been seen so far. Asks the selection for model, reader and stacks alone;
+ * `samples` may be NULL. 0 or -MT_E*. */
+int findings_add_tracks(struct findings *f, const struct timeline *timeline, const struct samples *samples,
+			const struct selection *sel, const struct step_list *steps, owners_fold *fold);
 
 /* NULL: it has less than COHORTS_LEAST. */
 const struct track_finding *findings_track(const struct findings *f, const struct growth_place *place);

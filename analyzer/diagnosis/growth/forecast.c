@@ -205,7 +205,8 @@ struct forecast forecast_of(const struct growth *g, const struct forecast_room *
 	struct ahead a = { .growth = g };
 	size_t count;
 	double every, rises[FORECAST_RISES];
-	double *seen = growth_is_steady(g) && !growth_is_doubtful(g) ? rises_of(g, room, &count, &every) : NULL;
+	const bool may = growth_is_steady(g) && !growth_is_doubtful(g) && !growth_is_brief(g);
+	double *seen = may ? rises_of(g, room, &count, &every) : NULL;
 	if (!seen)
 		return forecast_never;
 	failing_rises(seen, count, slope_at(g, room->limit - room->doubt / 2 - seen[count / 2], every), rises);

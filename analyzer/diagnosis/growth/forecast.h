@@ -29,7 +29,7 @@ struct forecast_room {
 	size_t count;           /* 0: steps end on the curve */
 };
 
-/* .ever is false if `g` is not steady. */
+/* .ever is false if `g` is not steady, or brief. */
 struct forecast forecast_of(const struct growth *g, const struct forecast_room *room);
 extern const struct forecast forecast_never;
 

@@ -77,7 +77,7 @@ static uint64_t oldest_of(const struct leaks *l, const struct owner *o)
 static bool grows_with_steps(const struct owner_growth *t)
 {
 	size_t at = 0;
-	if (!t->stepped || !t->points)
+	if (!t->growth.stepped || !t->points)
 		return false;
 	while (at + 1 < t->points && t->x[at] < t->x[t->points - 1] / 2)
 		at++;

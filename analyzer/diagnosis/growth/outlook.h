@@ -42,6 +42,12 @@ static inline bool outlook_goes_on(enum outlook o)
 	return o >= OUTLOOK_LEAKS && o <= OUTLOOK_COLLECTED;
 }
 
+/* ... and what is freed of it is seen, so that the moment when memory ends can be foretold. */
+static inline bool outlook_foretells(enum outlook o)
+{
+	return outlook_goes_on(o) && o != OUTLOOK_COLLECTED;
+}
+
 /* What was found. Bytes are as of the track's end. */
 struct outlook_found {
 	enum outlook outlook;

@@ -154,8 +154,8 @@ static bool find_limit(const struct timeline *timeline, const struct selection *
 struct forecast owner_growth_forecast_to(const struct step_list *steps, const struct step_track *t,
 					 const struct growth *g, struct forecast_room room)
 {
-	if (steps->source == LOOP_NONE && steps->count && step_x(steps, steps->count - 1) - g->since_x < 1)
-		return forecast_never; /* in seconds, of which not one was seen */
+	if (g->stepped != (steps->source != LOOP_NONE))
+		return forecast_never;
 	double *points = calloc(3 * steps->count + 1, sizeof(*points));
 	room.x = points;
 	room.high = points + 2 * steps->count;
@@ -275,7 +275,6 @@ static void fit_curve(struct owner_growth *t, const struct step_list *steps, con
 	const struct step_list seconds = { .process = steps->process, .source = LOOP_NONE };
 	if (is_beside_steps(steps, f, k)) {
 		steps = &seconds;
-		t->stepped = false;
 		t->beside_steps = true;
 	}
 	t->points = f->count;
@@ -293,6 +292,7 @@ static void fit_curve(struct owner_growth *t, const struct step_list *steps, con
 		t->growth = growth_in_the_mean(t->x + from, t->bytes + from, f->count - from);
 		t->growth.rate = span > 0 ? f->bytes / span : 0;
 	}
+	t->growth.stepped = steps->source != LOOP_NONE;
 	t->growth.since_x = since;
 	t->growth.certainty = f->certainty;
 	t->growth.bytes = f->bytes;
@@ -300,9 +300,9 @@ static void fit_curve(struct owner_growth *t, const struct step_list *steps, con
 	t->blocks_per_x = (even || span <= 0 ? t->growth.rate : f->bytes / span) * f->blocks / f->bytes;
 	t->mean_block_bytes = f->blocks >= 1 ? f->bytes / f->blocks : 0;
 	t->how = f->blocks >= 2 ? OWNER_GROWTH_MORE_BLOCKS : OWNER_GROWTH_BIGGER_BLOCKS;
-	t->lasted_s = (double)less(k->end_ns < steps->process->end_ns ? k->end_ns : steps->process->end_ns,
-				   k->begin_ns[f->from]) /
-		      1e9;
+	t->growth.lasted_s = (double)less(k->end_ns < steps->process->end_ns ? k->end_ns : steps->process->end_ns,
+					  k->begin_ns[f->from]) /
+			     1e9;
 }
 
 /* What part of the mapped pages of files is private copies, which the kernel counts as anonymous: as of the last
@@ -368,7 +368,7 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 		return;
 	}
 	t->rise = f.rise;
-	t->stepped = steps->source != LOOP_NONE;
+	t->growth.stepped = steps->source != LOOP_NONE;
 	t->period_s = timeline_period(steps);
 	if (f.bytes <= 0)
 		return;
@@ -399,10 +399,11 @@ struct growth owner_growth_rise(const struct step_list *steps, const struct step
 				const struct owner_growth *judged)
 {
 	struct growth g = timeline_growth(steps, t);
-	if (!growth_is_steady(&g))
+	if (!growth_is_steady(&g) || g.stepped != judged->growth.stepped || growth_is_brief(&judged->growth))
 		return judged->growth;
-	if (steps->source == LOOP_NONE)
+	if (!g.stepped)
 		take_rise(&g, &judged->growth, 1);
+	g.lasted_s = judged->growth.lasted_s;
 	return g;
 }
 
@@ -465,7 +466,7 @@ static void look_ahead(struct owner_growth *t, const struct timeline *timeline, 
 {
 	const struct step_list *steps = timeline_step_list(timeline, t->process);
 	struct forecast_room room;
-	const bool ahead = steps->count && outlook_goes_on(t->outlook) && !owner_growth_is_brief(t);
+	const bool ahead = steps->count;
 	for (size_t k = 0; k < steps->track_count && ahead; k++) {
 		const struct step_track *track = &steps->tracks[k];
 		if (track->kind != site->kind || track->device != site->device ||
@@ -529,19 +530,14 @@ static void add_process(struct owner_growth *best, const struct owner_growth *t)
 	best->all_per_second = before.all_per_second + owner_growth_per_second(t);
 }
 
-bool owner_growth_is_collected(const struct selection *sel, const struct owner *o)
+void owner_growth_collect(struct owner_growth *t, enum model_kind kind, const struct selection *sel, uint32_t stack)
 {
-	return o->stack_count && managed_heaps_stack(sel, o->stacks->stack);
-}
-
-void owner_growth_collect(struct owner_growth *t, enum model_kind kind)
-{
-	if (t->outlook == OUTLOOK_BACKLOG) {
-		t->outlook = OUTLOOK_NEEDS_MORE;
+	const bool waits = t->outlook == OUTLOOK_BACKLOG;
+	if (!(waits || (kind == MODEL_MAP && outlook_goes_on(t->outlook))) || !managed_heaps_stack(sel, stack))
+		return;
+	t->outlook = waits ? OUTLOOK_NEEDS_MORE : OUTLOOK_COLLECTED;
+	if (waits)
 		t->growth.bytes = t->all_bytes = t->rise;
-	} else if (kind == MODEL_MAP && outlook_goes_on(t->outlook)) {
-		t->outlook = OUTLOOK_COLLECTED;
-	}
 }
 
 /* The members [from, to) are of one process. */
@@ -563,9 +559,9 @@ static void judge_members(struct owner_growth *best, const struct timeline *time
 		return;
 	owner_growth_judge(&t, timeline, sel->model, timeline_samples(timeline), &of, table,
 			   doubt_of(sel, o, from, to));
-	if (owner_growth_is_collected(sel, o))
-		owner_growth_collect(&t, of.kind);
-	if (outlook_goes_on(t.outlook))
+	if (o->stack_count)
+		owner_growth_collect(&t, of.kind, sel, o->stacks->stack);
+	if (outlook_foretells(t.outlook))
 		look_ahead(&t, timeline, sel, site);
 	add_process(best, &t);
 	free(table);
@@ -595,12 +591,12 @@ bool owner_growth_goes_on(const struct timeline *timeline, const struct selectio
 
 double owner_growth_per_second(const struct owner_growth *t)
 {
-	return !t->stepped ? t->growth.rate : t->period_s > 0 ? t->growth.rate / t->period_s : 0;
+	return !t->growth.stepped ? t->growth.rate : t->period_s > 0 ? t->growth.rate / t->period_s : 0;
 }
 
 double owner_growth_acceleration_per_s2(const struct owner_growth *t)
 {
-	double period = t->stepped ? t->period_s : 1;
+	double period = t->growth.stepped ? t->period_s : 1;
 	return period > 0 ? t->growth.acceleration / period / period : 0;
 }
 

@@ -11,11 +11,9 @@ enum owner_growth_how { OWNER_GROWTH_UNCLEAR = 0, OWNER_GROWTH_MORE_BLOCKS, OWNE
 /* How one owner's live bytes went in the process where it grows most. */
 struct owner_growth {
 	enum outlook outlook;             /* whether it goes on; NONE: there is next to nothing */
-	double lasted_s;                  /* while it grew; 0 = it has no rate */
 	double rise;                      /* bytes: see outlook.h */
 	struct growth growth;             /* its x: steps, or seconds where there are none */
 	uint32_t process;                 /* id */
-	bool stepped;                     /* x is steps */
 	bool beside_steps;                /* there are some, but most of it came before them or behind them */
 	double period_s;                  /* of a step, by time */
 	unsigned growing;                 /* number of processes in which it leaks; 1 where it leaks in none */
@@ -42,12 +40,9 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 			const struct samples *samples, const struct growth_place *of, const struct cohort_table *table,
 			double doubt);
 
-/* Whether a runtime with a collector made what the owner has. */
-bool owner_growth_is_collected(const struct selection *sel, const struct owner *o);
-
-/* Corrects the outlook of such an owner or track: what dies in its mappings is not seen (COLLECTED), and a block dies
- * when the collector runs, so its age tells of no backlog. */
-void owner_growth_collect(struct owner_growth *t, enum model_kind kind);
+/* Corrects the outlook of what a stack of a runtime with a collector made: what dies in its mappings is not seen
+ * (COLLECTED), and a block dies when the collector runs, so its age tells of no backlog. */
+void owner_growth_collect(struct owner_growth *t, enum model_kind kind, const struct selection *sel, uint32_t stack);
 
 /* Of an owner's members; .growth.kind is none if they don't grow, or if lost events may have made it
  * (.growth.unproven). */
@@ -60,8 +55,9 @@ bool owner_growth_grew_more(const struct owner_growth *a, const struct owner_gro
 /* Of one site by itself: it goes on growing. */
 bool owner_growth_goes_on(const struct timeline *timeline, const struct selection *sel, const struct model_site *site);
 
-/* How a track that goes on growing rises, as it is shown: by the low points of its steps where there are steps and
- * these rise steadily, else as it was judged. `judged` is of that track. What is forecast rests on low points. */
+/* How a track that goes on growing rises, as it is shown: by the low points of its steps or seconds where these rise
+ * steadily, else as it was judged. In its unit, and brief if it is. `judged` is of that track. What is forecast rests
+ * on low points. */
 struct growth owner_growth_rise(const struct step_list *steps, const struct step_track *t,
 				const struct owner_growth *judged);
 
@@ -69,18 +65,6 @@ struct growth owner_growth_rise(const struct step_list *steps, const struct step
 double owner_growth_part(const struct owner_growth *t, const struct owner_growth *whole);
 /* It is that part of what rises so. */
 void owner_growth_rise_with(struct owner_growth *t, const struct growth *rise, double part);
-
-/* It grew for a second or longer. Else nobody has seen what it grows by in one, nor can tell in which memory ends. */
-static inline bool owner_growth_saw_a_second(const struct owner_growth *t)
-{
-	return t->lasted_s <= 0 || t->lasted_s >= 1; /* 0: it has no rate */
-}
-
-/* Its rate would be one of seconds, but it did not grow for one: what is said are its bytes, and how long it grew. */
-static inline bool owner_growth_is_brief(const struct owner_growth *t)
-{
-	return !t->stepped && !owner_growth_saw_a_second(t);
-}
 
 double owner_growth_per_second(const struct owner_growth *t);
 double owner_growth_acceleration_per_s2(const struct owner_growth *t);
@@ -101,8 +85,8 @@ struct forecast owner_growth_forecast(const struct timeline *timeline, const str
 struct forecast owner_growth_forecast_all(const struct timeline *timeline, const struct selection *sel,
 					  uint32_t process, enum model_kind kind, uint32_t device, struct growth *all);
 
-/* The first one with the limit in `room`; its high points are set from the track. In seconds, where there are no steps,
- * nothing is foretold from less than one. */
+/* The first one with the limit in `room`; its high points are set from the track. None if the unit of `g` is not the
+ * list's. */
 struct forecast owner_growth_forecast_to(const struct step_list *steps, const struct step_track *t,
 					 const struct growth *g, struct forecast_room room);
 

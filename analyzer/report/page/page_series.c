@@ -276,13 +276,13 @@ static json_t *json_owner_growth(const struct selection *sel, const struct owner
 	json_object_set_new(out, "pid", json_integer(reader_process(sel->reader, g->process)->pid));
 	json_object_set_new(out, "node",
 			    json_integer(o->stack_count ? page_tree_use(t, page_tree_node(t, o->stacks[0].stack)) : 0));
-	json_object_set_new(out, "stepped", json_boolean(g->stepped));
+	json_object_set_new(out, "stepped", json_boolean(g->growth.stepped));
 	json_object_set_new(out, "kind", json_string(growth_name(g->growth.kind)));
 	json_object_set_new(out, "certainty", json_string(certainty_name(g->growth.certainty)));
 	json_object_set_new(out, "outlook", json_string(outlook_name(g->outlook)));
-	json_object_set_new(out, "rate", json_real_or_null(!owner_growth_is_brief(g), g->growth.rate));
-	json_object_set_new(out, "error", json_real_or_null(!owner_growth_is_brief(g), g->growth.rate_error));
-	json_object_set_new(out, "grew_for_s", json_real(g->lasted_s));
+	json_object_set_new(out, "rate", json_real_or_null(!growth_is_brief(&g->growth), g->growth.rate));
+	json_object_set_new(out, "error", json_real_or_null(!growth_is_brief(&g->growth), g->growth.rate_error));
+	json_object_set_new(out, "grew_for_s", json_real(g->growth.lasted_s));
 	json_object_set_new(out, "grown_bytes", json_real_or_null(true, g->growth.bytes));
 	json_object_set_new(out, "since", json_real_or_null(true, g->growth.since_x));
 	json_object_set_new(out, "blocks_per_x", json_real_or_null(true, g->blocks_per_x));

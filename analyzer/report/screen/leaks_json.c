@@ -27,12 +27,12 @@ static void set_growth(json_t *site, const struct owner_growth *t)
 {
 	const struct owner_growth none = { .forecast = forecast_never };
 	static const char *const hows[] = { "unclear", "more blocks", "bigger blocks" };
-	bool grows = t != NULL, steady = grows && growth_is_steady(&t->growth), stepped = grows && t->stepped;
+	bool grows = t != NULL, steady = grows && growth_is_steady(&t->growth), stepped = grows && t->growth.stepped;
 	t = t ? t : &none;
 	const struct forecast *f = &t->forecast;
-	const bool second = !grows || owner_growth_saw_a_second(t);
+	const bool second = !grows || growth_saw_a_second(&t->growth);
 	double per_s = stepped ? t->period_s : 1;
-	json_object_set_new(site, "grew_for_s", json_real_or_null(grows, t->lasted_s));
+	json_object_set_new(site, "grew_for_s", json_real_or_null(grows, t->growth.lasted_s));
 	json_object_set_new(site, "slope_bytes_per_s", json_real_or_null(second, owner_growth_per_second(t)));
 	json_object_set_new(site, "slope_bytes_per_step", json_real_or_null(stepped, t->growth.rate));
 	json_object_set_new(site, "slope_error_per_step", json_real_or_null(stepped, t->growth.rate_error));
@@ -93,17 +93,17 @@ static json_t *json_groups(const struct leaks *l)
 		json_object_set_new(o, "memory", json_string(kind_name(g->most->kind)));
 		json_object_set_new(o, "sites", json_bytes(g->sites));
 		json_object_set_new(o, "grown_bytes_all", json_real(g->bytes));
-		json_object_set_new(o, "grew_for_s", json_real(t->lasted_s));
+		json_object_set_new(o, "grew_for_s", json_real(t->growth.lasted_s));
 		json_object_set_new(o, "slope_bytes_per_s",
-				    json_real_or_null(owner_growth_saw_a_second(t), g->per_second));
-		json_object_set_new(o, "slope_bytes_per_step", json_real_or_null(t->stepped, g->rate));
-		json_object_set_new(o, "slope_error_per_step", json_real_or_null(t->stepped, g->error));
+				    json_real_or_null(growth_saw_a_second(&t->growth), g->per_second));
+		json_object_set_new(o, "slope_bytes_per_step", json_real_or_null(t->growth.stepped, g->rate));
+		json_object_set_new(o, "slope_error_per_step", json_real_or_null(t->growth.stepped, g->error));
 		json_object_set_new(o, "kind", json_string(growth_name(t->growth.kind)));
 		json_object_set_new(o, "certainty", json_string(certainty_name(g->certainty)));
 		json_object_set_new(o, "runs_out_at_s",
-				    json_real_or_null(g->forecast.ever && !t->stepped, g->forecast.x));
+				    json_real_or_null(g->forecast.ever && !t->growth.stepped, g->forecast.x));
 		json_object_set_new(o, "runs_out_at_step",
-				    json_real_or_null(g->forecast.ever && t->stepped, g->forecast.x));
+				    json_real_or_null(g->forecast.ever && t->growth.stepped, g->forecast.x));
 		json_object_set_new(o, "little", json_boolean(g->little));
 		json_array_append_new(all, o);
 	}

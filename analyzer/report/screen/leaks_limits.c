@@ -50,9 +50,9 @@ static int fails(struct ci *ci, const char *rule, char *text, const struct frame
 /* "3.0 MiB/step", or "3.0 MiB in 0.07 s" */
 static char *rate_text(const struct leak_group *g, double rate, const char *unit)
 {
-	return owner_growth_is_brief(g->most->owner_growth)
-		       ? output_format("%s in %.2g s", BYTES((uint64_t)g->bytes), g->most->owner_growth->lasted_s)
-		       : output_format("%s/%s", BYTES((uint64_t)fabs(rate)), unit);
+	const struct growth *most = &g->most->owner_growth->growth;
+	return growth_is_brief(most) ? growth_brief_text(most, g->bytes)
+				     : output_format("%s/%s", BYTES((uint64_t)fabs(rate)), unit);
 }
 
 static int too_fast(const struct leaks *l, const struct leak_group *g, double rate, uint64_t limit, const char *unit,
@@ -87,7 +87,7 @@ static int check_rates(const struct leaks *l, const struct leaks_limits *limits,
 	struct leak_group *list = leaks_groups(l, &count);
 	for (size_t i = 0; i < count; i++) {
 		second = list[i].per_second > second.per_second ? list[i] : second;
-		step = list[i].most->owner_growth->stepped && list[i].rate > step.rate ? list[i] : step;
+		step = list[i].most->owner_growth->growth.stepped && list[i].rate > step.rate ? list[i] : step;
 	}
 	free(list);
 	return too_fast(l, &second, second.per_second, limits->bytes_per_s, "s", ci) |
@@ -128,7 +128,7 @@ void leaks_add_growing(const struct leaks *l, struct ci *ci)
 	for (size_t i = 0; i < count && i < selection_rows(l->selection, LEAKS_ROWS); i++) {
 		const struct owner_growth *t = list[i].most->owner_growth;
 		char *name = leaks_group_name(l, &list[i]),
-		     *grows = rate_text(&list[i], list[i].rate, t->stepped ? "step" : "s");
+		     *grows = rate_text(&list[i], list[i].rate, t->growth.stepped ? "step" : "s");
 		ci_add(ci, false, "growth",
 		       output_format("%s: grows by %s, certainty %s", name ? name : "", grows ? grows : "",
 				     certainty_name(list[i].certainty)),

@@ -103,9 +103,9 @@ static char *growth_text(const struct leak *leak)
 	if (!leak_grows(leak))
 		return output_format("%s", outlook_name(t->outlook));
 	const char *how = leak_leaks(leak) ? growth_name(t->growth.kind) : outlook_name(t->outlook);
-	if (owner_growth_is_brief(t))
+	if (growth_is_brief(&t->growth))
 		return output_format("%s, %s", how, BYTES((uint64_t)t->growth.bytes));
-	return output_format("%s %s/%s", how, BYTES((uint64_t)fabs(t->growth.rate)), t->stepped ? "step" : "s");
+	return output_format("%s %s/%s", how, BYTES((uint64_t)fabs(t->growth.rate)), t->growth.stepped ? "step" : "s");
 }
 
 static void held_row(struct table *t, const struct held_question *held)
@@ -202,14 +202,15 @@ char *leaks_group_name(const struct leaks *l, const struct leak_group *g)
 
 static char *pace_text(const struct owner_growth *t)
 {
-	const char *a = owner_growth_is_brief(t) ? "" : t->stepped ? " a step" : " a second";
-	const double blocks = owner_growth_is_brief(t) ? t->growth.bytes / t->mean_block_bytes : t->blocks_per_x;
+	const bool brief = growth_is_brief(&t->growth);
+	const double blocks = brief ? t->growth.bytes / t->mean_block_bytes : t->blocks_per_x;
 	if (t->how != OWNER_GROWTH_MORE_BLOCKS)
 		return strdup(t->how == OWNER_GROWTH_BIGGER_BLOCKS ? "; bigger blocks" : "");
 	char *count = fabs(blocks) < 1000 ? output_format("%.4g", blocks)
 					  : output_format("%s", COUNT((uint64_t)fabs(blocks))),
-	     *text = output_format("; %s block%s more%s, %s each", count ? count : "",
-				   fabs(blocks - 1) < 1e-4 ? "" : "s", a, BYTES((uint64_t)t->mean_block_bytes));
+	     *text = output_format("; %s block%s more%s%s, %s each", count ? count : "",
+				   fabs(blocks - 1) < 1e-4 ? "" : "s", brief ? "" : " a ",
+				   brief ? "" : growth_unit(&t->growth), BYTES((uint64_t)t->mean_block_bytes));
 	free(count);
 	return text;
 }
@@ -218,11 +219,11 @@ static void print_group(const struct leaks *l, const struct held_question *held,
 {
 	const struct owner_growth *t = g->most->owner_growth;
 	const struct process *p = reader_process(l->selection->reader, t->process);
-	const char *unit = t->stepped ? "step" : "second";
+	const char *unit = growth_unit(&t->growth);
 	char *name = leaks_group_name(l, g), *pace = pace_text(t);
-	char *rate = owner_growth_is_brief(t) ? output_format("%s in %.2g s", BYTES((uint64_t)g->bytes), t->lasted_s)
-					      : output_format("%s +/- %s a %s", BYTES((uint64_t)fabs(g->rate)),
-							      BYTES((uint64_t)g->error), unit);
+	char *rate = growth_is_brief(&t->growth) ? growth_brief_text(&t->growth, g->bytes)
+						 : output_format("%s +/- %s a %s", BYTES((uint64_t)fabs(g->rate)),
+								 BYTES((uint64_t)g->error), unit);
 	output_whole_line(STYLE_NONE, output_format("  %s: %s", rate ? rate : "", name ? name : ""));
 	free(rate);
 	char *whose = t->growing > 1 ? output_format("each of %u processes, %s together", t->growing,

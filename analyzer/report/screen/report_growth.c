@@ -83,11 +83,11 @@ static json_t *json_growth(const struct selection *sel, const struct analysis *a
 		const struct growth_place place = { steps->process->id, (enum model_kind)t->kind, t->device };
 		const struct track_finding *found = findings_track(&a->diagnosis->findings, &place);
 		const bool goes_on = found && outlook_goes_on(found->growth.outlook);
-		const bool only_loads = !goes_on || found->growth.outlook == OUTLOOK_GROWS;
-		struct growth g = only_loads ? timeline_growth(steps, t) : found->rise;
+		const bool by_steps = !goes_on || found->growth.outlook == OUTLOOK_GROWS || !found->rise.stepped;
+		struct growth g = by_steps ? timeline_growth(steps, t) : found->rise;
 		double limit;
 		struct forecast f = owner_growth_forecast(a->timeline, sel, steps, t, &g, &limit);
-		f = goes_on ? f : forecast_never;
+		f = goes_on && outlook_foretells(found->growth.outlook) ? f : forecast_never;
 		json_t *track = json_object();
 		json_object_set_new(track, "kind", json_string(growth_name(g.kind)));
 		json_object_set_new(track, "certainty", json_string(certainty_name(g.certainty)));
@@ -213,22 +213,9 @@ struct grown {
 	const struct step_list *list;
 	const struct step_track *track;
 	struct growth growth;
-	double lasted_s; /* while it grew */
-	bool brief;      /* too briefly for a rate of seconds */
 	int rank;
 	double weight;
 };
-
-/* Where a pool's blocks were seen, what the driver gave it is not the program's growth: the pool keeps what it once
- * had. */
-static bool has_pool(const struct step_list *steps, uint32_t device)
-{
-	for (size_t k = 0; k < steps->track_count; k++)
-		if (steps->tracks[k].kind == MODEL_POOL && steps->tracks[k].device == device &&
-		    step_high(&steps->tracks[k], steps->count - 1))
-			return true;
-	return false;
-}
 
 /* What only loads, or is little, is not called growth above a verdict that says so. */
 static bool is_ruled_out(const struct diagnosis *diagnosis, uint32_t device)
@@ -252,29 +239,15 @@ static void weigh(struct grown *g, double part)
 	g->weight = host ? g->growth.bytes : part;
 }
 
-static const struct step_track *track_at(const struct step_list *steps, const struct growth_place *place)
-{
-	for (size_t k = 0; steps && steps->count && k < steps->track_count; k++)
-		if (steps->tracks[k].kind == place->kind && steps->tracks[k].device == place->device)
-			return &steps->tracks[k];
-	return NULL;
-}
-
-static struct grown find_grown(const struct timeline *timeline, const struct diagnosis *diagnosis)
+static struct grown find_grown(const struct diagnosis *diagnosis)
 {
 	struct grown best = { 0 };
 	for (size_t i = 0; i < diagnosis->findings.track_count; i++) {
 		const struct track_finding *found = &diagnosis->findings.tracks[i];
-		const struct step_list *steps = timeline_step_list(timeline, found->place.process);
-		const struct step_track *t = track_at(steps, &found->place);
-		if (found->growth.outlook != OUTLOOK_LEAKS || !t || is_ruled_out(diagnosis, t->device) ||
-		    (t->kind == MODEL_DEVICE && has_pool(steps, t->device)))
+		if (found->growth.outlook != OUTLOOK_LEAKS || !found->steps->count || found->has_pool ||
+		    is_ruled_out(diagnosis, found->place.device))
 			continue;
-		struct grown g = { .list = steps,
-				   .track = t,
-				   .growth = found->rise,
-				   .lasted_s = found->growth.lasted_s,
-				   .brief = owner_growth_is_brief(&found->growth) };
+		struct grown g = { .list = found->steps, .track = found->track, .growth = found->rise };
 		const double part = found->growth.growth.bytes / (double)found->bytes;
 		weigh(&g, part);
 		if (part > LEAST_PART && (g.rank > best.rank || (g.rank == best.rank && g.weight > best.weight)))
@@ -408,7 +381,7 @@ static unsigned print_growth(const struct report *r, const struct grown *g)
 	const struct selection *sel = r->selection;
 	const struct timeline *timeline = r->analysis.timeline;
 	const struct step_list *step_list = g->list;
-	const char *unit = step_list->source == LOOP_NONE ? "s" : "step";
+	const char *unit = g->growth.stepped ? "step" : "s";
 	char name[64], period[32];
 	timeline_track_name(sel, step_list->process, g->track->kind, g->track->device, name, sizeof(name));
 	const bool marked =
@@ -432,15 +405,14 @@ static unsigned print_growth(const struct report *r, const struct grown *g)
 		print_places(step_list, g->track);
 	char *more = g->growth.kind == GROWTH_ACCELERATING
 			     ? output_format(", +%s/%s each 100 %s", BYTES((uint64_t)(g->growth.acceleration * 100)),
-					     unit, step_list->source == LOOP_NONE ? "s" : "steps")
+					     unit, g->growth.stepped ? "steps" : "s")
 			     : strdup("");
-	unsigned lines =
-		print_fact("shape",
-			   g->brief ? output_format("%s: %s in %.2g s", growth_name(g->growth.kind),
-						    BYTES((uint64_t)g->growth.bytes), g->lasted_s)
-				    : output_format("%s: %s/%s now (95 %%: +/- %s)%s", growth_name(g->growth.kind),
-						    BYTES((uint64_t)g->growth.rate), unit,
-						    BYTES((uint64_t)ceil(g->growth.rate_error)), more ? more : ""));
+	char *shape = growth_is_brief(&g->growth)
+			      ? growth_brief_text(&g->growth, g->growth.bytes)
+			      : output_format("%s/%s now (95 %%: +/- %s)%s", BYTES((uint64_t)g->growth.rate), unit,
+					      BYTES((uint64_t)ceil(g->growth.rate_error)), more ? more : "");
+	unsigned lines = print_fact("shape", output_format("%s: %s", growth_name(g->growth.kind), shape ? shape : ""));
+	free(shape);
 	free(more);
 	return lines + (r->brief ? 2 : 5) + print_forecast(sel, timeline, g);
 }
@@ -466,7 +438,7 @@ static size_t find_growing(const struct findings *f, const struct grown *g, cons
 static void print_owner(const struct owner_finding *g, double all)
 {
 	const struct owner_growth *t = &g->growth;
-	const char *unit = t->stepped ? "step" : "second";
+	const char *unit = growth_unit(&t->growth);
 	char *text = owner_text(g->owner), *where = g->owner->frame ? frame_where(g->owner->frame) : NULL;
 	char *line = output_format("%3.0f %%  %s  %s", all > 0 ? 100 * t->growth.bytes / all : 0, text ? text : "",
 				   where ? where : "");
@@ -474,7 +446,7 @@ static void print_owner(const struct owner_finding *g, double all)
 	char *fitted = line ? output_fit(line, room) : NULL;
 	print("  %s%*s %10s", fitted ? fitted : "", room - output_columns(fitted ? fitted : ""), "",
 	      BYTES((uint64_t)t->growth.bytes));
-	if (t->how == OWNER_GROWTH_MORE_BLOCKS && owner_growth_is_brief(t))
+	if (t->how == OWNER_GROWTH_MORE_BLOCKS && growth_is_brief(&t->growth))
 		print("  of %s each", BYTES((uint64_t)t->mean_block_bytes));
 	else if (t->how == OWNER_GROWTH_MORE_BLOCKS)
 		print("  %.4g block%s more a %s, %s each", t->blocks_per_x, fabs(t->blocks_per_x - 1) < 1e-4 ? "" : "s",
@@ -495,7 +467,7 @@ static unsigned print_growing(const struct owner_finding **list, size_t count)
 	for (size_t i = 0; i < count; i++)
 		all += list[i]->growth.growth.bytes;
 	print("%sWHAT GROWS%s (since %s %.0f)\n", output_begin(STYLE_HEAD), output_end(STYLE_HEAD),
-	      list[0]->growth.stepped ? "step" : "second", list[0]->growth.growth.since_x);
+	      growth_unit(&list[0]->growth.growth), list[0]->growth.growth.since_x);
 	for (size_t i = 0; i < count && i < MOST_GROWING; i++, lines++)
 		print_owner(list[i], all);
 	size_t in_step = 0;
@@ -514,7 +486,7 @@ static unsigned print_growing(const struct owner_finding **list, size_t count)
 unsigned report_print_growth(const struct report *r)
 {
 	const struct findings *f = &r->analysis.diagnosis->findings;
-	struct grown g = find_grown(r->analysis.timeline, r->analysis.diagnosis);
+	struct grown g = find_grown(r->analysis.diagnosis);
 	if (!g.list)
 		return 0;
 	unsigned lines = print_growth(r, &g);
