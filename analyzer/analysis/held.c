@@ -74,7 +74,9 @@ int held_open(struct held_snapshot *s, struct selection *sel, int number)
 	s->ns = process_ns(s->process, s->snapshot.head.ticks);
 	q.until_ns = s->ns;
 	e = selection_run(sel, &q);
-	return e ? e : hold_graph_make(&s->graph, &s->snapshot, sel->model, s->process->id);
+	return e ? e
+		 : hold_graph_make(&s->graph, &s->snapshot, sel->model, s->process->id,
+				   process_is_whole(s->process) && reader_complete(sel->reader));
 }
 
 void held_close(struct held_snapshot *s)

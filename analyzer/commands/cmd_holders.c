@@ -165,7 +165,7 @@ static int scan_answer(struct selection *sel)
 	struct scan_report r = { .selection = sel,
 				 .process = p,
 				 .copy = &copied,
-				 .whole = !p->attached && !process_was_stopped(p) && reader_complete(sel->reader) };
+				 .whole = process_is_whole(p) && reader_complete(sel->reader) };
 	struct scan *scan = NULL;
 	e = e ? e : scan_make(&scan, &copied, sel->model, sel->stacks, p, r.whole);
 	r.scan = scan;

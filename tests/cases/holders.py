@@ -530,6 +530,29 @@ def case_waiting(version, python):
     mt.equal(len(tasks), 1, "%s: rows of tasks in %s" % (version, [(h["path"], h["also"]) for h in rows[:8]]))
 
 
+MEMORY_OF_C = """
+import ctypes, os, sys
+holds = ctypes.PyDLL(sys.argv[1])
+for f in (holds.hold_part, holds.hold_dims):
+    f.restype, f.argtypes = ctypes.py_object, [ctypes.c_void_p]
+holds.hold_pool.restype, holds.hold_pool.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+pool, other = holds.hold_pool(3 << 20), holds.hold_pool(2 << 20)
+def serve():
+    first, second = [holds.hold_part(pool), holds.hold_part(pool + (1 << 20))], [holds.hold_part(pool + (2 << 20))]
+    kept, looks_so = [holds.hold_part(other)], [holds.hold_dims(other)]
+    ctypes.CDLL(os.environ["HOLDERS"]).memtrace_holders(b"here")
+    for _ in range(5): pass
+serve()
+"""
+
+
+def case_memory_of_c():
+    """A pool is held by all whose objects of C++ have a part of it. What only looks like a block of malloc's holds nothing."""
+    rows = heap_of(record(mt.python(), "-c", MEMORY_OF_C, mt.program("libholds.so")).trace.settle())[1]["holders"]
+    named = {h["bytes"] >> 20: sorted(re.sub(r"(\[\.\.\.\])? of serve.*", "", p) for p in (h["path"], h["also"]) if p) for h in rows[:2]}
+    mt.equal(named, {3: ["first", "second"], 2: ["kept"]}, "who holds the pool, and the other memory")
+
+
 DECODE = [sys.executable, os.path.join(mt.TOP, "scripts/decode.py"), "--holders"]
 FEW = "import ctypes, os\nkept = [bytearray(1 << 20)]\nctypes.CDLL(os.environ['HOLDERS']).memtrace_holders(b'few')\nfor _ in range(9): pass\n"
 

@@ -9,6 +9,8 @@
 
 #define NEAR \
 	64 /* bytes in front of what a pointer to a block points to: a debugging allocator's, or an object's head */
+#define LARGE   (64ul << 10) /* what is larger is an array or a pool */
+#define CLASSES 4            /* of C++ that point to the beginning of one of these */
 
 /* ---- addresses ---- */
 
@@ -94,16 +96,20 @@ static int list_live(struct live *l, const struct model *m, unsigned process)
 	return e;
 }
 
-/* The block that a pointer to `at` means, or NULL. `inside`: an object's address, which is behind its head. */
-static const struct hold_block *live_at(const struct live *l, uint64_t at)
+/* The block that `at` is in, or NULL. */
+static const struct hold_block *live_around(const struct live *l, uint64_t at)
 {
 	size_t low = SEARCH_FIRST(i, l->count, l->list[i].addr > at);
 	while (low > 1 && l->list[low - 2].addr == l->list[low - 1].addr)
 		low--;
-	if (!low)
-		return NULL;
-	const struct hold_block *b = &l->list[low - 1];
-	return at - b->addr < b->size && at - b->addr <= (b->kind == MODEL_HEAP ? NEAR : 0) ? b : NULL;
+	return low && at - l->list[low - 1].addr < l->list[low - 1].size ? &l->list[low - 1] : NULL;
+}
+
+/* The block that a pointer to `at` means, or NULL. */
+static const struct hold_block *live_at(const struct live *l, uint64_t at)
+{
+	const struct hold_block *b = live_around(l, at);
+	return b && at - b->addr <= (b->kind == MODEL_HEAP ? NEAR : 0) ? b : NULL;
 }
 
 /* The node of a live block, made when it is first pointed to: `number` is by block of the list, 0 = none yet. */
@@ -121,10 +127,18 @@ static uint32_t block_node(struct hold_graph *g, const struct live *l, uint32_t 
 
 /* ---- references ---- */
 
+struct large {
+	const struct hold_block *block;
+	uint64_t tables[CLASSES];
+	int count;
+};
+
 struct making {
 	struct hold_graph *g;
 	struct addresses addresses;
 	struct live live;
+	struct large *large; /* by address */
+	size_t large_count;
 	uint32_t *number;
 	bool *done;        /* by item: memory of C or C++ whose words have been resolved */
 	uint32_t *told_by; /* by item: an object that refers to it */
@@ -153,12 +167,59 @@ static void resolve_edges(struct making *k)
 	}
 }
 
-/* Only an object holds memory of a device: allocators keep lists of all blocks, in memory of no class. */
+static struct large *large_around(const struct making *k, uint64_t at)
+{
+	size_t low = SEARCH_FIRST(i, k->large_count, k->large[i].block->addr > at);
+	return low && at - k->large[low - 1].block->addr < k->large[low - 1].block->size ? &k->large[low - 1] : NULL;
+}
+
+static bool is_of_class(const struct large *l, uint64_t table)
+{
+	for (int i = 0; i < CLASSES; i++)
+		if (l->tables[i] == table)
+			return true;
+	return false;
+}
+
+static void note_class(const struct making *k, uint64_t table, uint64_t at)
+{
+	struct large *l = large_around(k, at);
+	if (l && at - l->block->addr <= NEAR && !is_of_class(l, table) && l->count < CLASSES)
+		l->tables[l->count++] = table;
+}
+
+/* Of which classes of C++ the objects are that point to the beginning of a large block. */
+static int find_large(struct making *k)
+{
+	const struct hold_snapshot *s = k->g->snapshot;
+	size_t room = 0;
+	for (size_t i = 0; i < k->live.count; i++) {
+		if (k->live.list[i].kind != MODEL_HEAP || k->live.list[i].size <= LARGE)
+			continue;
+		int e = vec_reserve_raw(k->large, room, k->large_count + 1);
+		if (e)
+			return e;
+		k->large[k->large_count++] = (struct large){ .block = &k->live.list[i] };
+	}
+	for (size_t i = 0; i < s->count; i++)
+		for (size_t e = s->items[i].first; s->items[i].kind == HOLD_BLOCK && s->items[i].bytes &&
+						   e < s->items[i].first + s->items[i].words;
+		     e++)
+			note_class(k, s->items[i].bytes, s->edges[e].to);
+	return 0;
+}
+
+/* Only an object holds memory of a device: allocators keep lists of all blocks, in memory of no class. Objects of C++
+ * of one class of which some point to the middle of a block, and one to its beginning, each have a part of it: it is a
+ * pool of theirs. Other pointers to the middle may be what was there before. */
 static const struct hold_block *pointed_to(const struct making *k, const struct hold_item *by, uint64_t at)
 {
 	const struct hold_block *b = live_at(&k->live, at);
 	bool plain = by->kind == HOLD_BLOCK && !by->bytes;
-	return b && plain && b->device != MODEL_NO_DEVICE ? NULL : b;
+	if (b || plain || by->kind != HOLD_BLOCK)
+		return b && plain && b->device != MODEL_NO_DEVICE ? NULL : b;
+	const struct large *l = large_around(k, at);
+	return l && is_of_class(l, by->bytes) ? l->block : NULL;
 }
 
 /* `owner`: the object whose memory `by` is. What that refers to, as tp_traverse tells, is no other reference here; and
@@ -260,6 +321,18 @@ static void resolve_all_words(struct making *k)
 		if (is_due(k, i, false))
 			resolve_from(k, i, HOLD_NONE, false);
 	memset(k->g->order, 0xff, k->g->items * sizeof(*k->g->order));
+}
+
+/* What looks like a chunk of malloc's may be something else: the end of an array, in front of which a number stands, or
+ * memory that was freed. `whole`: all live blocks are known. */
+static void drop_no_blocks(const struct live *l, const struct hold_snapshot *s, bool whole)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		struct hold_item *item = &s->items[i];
+		const struct hold_block *b = item->kind == HOLD_BLOCK ? live_around(l, item->at) : NULL;
+		if (item->kind == HOLD_BLOCK && (b ? b->kind == MODEL_HEAP && b->addr != item->at : whole))
+			item->at = item->words = 0;
+	}
 }
 
 /* Before 3.11 a frame is an object that the collector may know; what it refers to is said once. */
@@ -616,13 +689,16 @@ int hold_graph_of(struct hold_graph **out, const struct hold_snapshot *s, const 
 	return solve(g);
 }
 
-static int make(struct making *k, const struct model *m, unsigned process)
+static int make(struct making *k, const struct model *m, unsigned process, bool whole)
 {
 	struct hold_graph *g = k->g;
 	int e = list_live(&k->live, m, process);
 	if (!e && (g->snapshot->count + k->live.count >= UINT32_MAX / 2 || g->snapshot->edge_count >= UINT32_MAX / 2))
 		e = error_set(MT_ELARGE, NULL, ERROR_NO_OFFSET, "a snapshot of so many objects");
 	e = e ? e : make_room(g, k->live.count);
+	if (!e)
+		drop_no_blocks(&k->live, g->snapshot, whole);
+	e = e ? e : find_large(k);
 	e = e ? e : index_items(&k->addresses, g->snapshot);
 	k->number = e ? NULL : vec_calloc(k->live.count + 1, sizeof(*k->number));
 	k->done = e ? NULL : vec_calloc(g->items + 1ul, sizeof(*k->done));
@@ -636,7 +712,8 @@ static int make(struct making *k, const struct model *m, unsigned process)
 	return solve(g);
 }
 
-int hold_graph_make(struct hold_graph **out, const struct hold_snapshot *s, const struct model *m, unsigned process)
+int hold_graph_make(struct hold_graph **out, const struct hold_snapshot *s, const struct model *m, unsigned process,
+		    bool whole)
 {
 	struct hold_graph *g = *out = calloc(1, sizeof(*g));
 	if (!g)
@@ -644,9 +721,10 @@ int hold_graph_make(struct hold_graph **out, const struct hold_snapshot *s, cons
 	g->snapshot = s;
 	g->items = (uint32_t)s->count;
 	struct making k = { .g = g, .live.sums = g->live };
-	int e = make(&k, m, process);
+	int e = make(&k, m, process, whole);
 	free(k.addresses.slots);
 	free(k.live.list);
+	free(k.large);
 	free(k.number);
 	free(k.done);
 	free(k.told_by);

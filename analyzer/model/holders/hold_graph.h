@@ -58,9 +58,10 @@ struct hold_graph {
 #define HOLD_ROOT(g)   ((g)->count)
 #define HOLD_CYCLES(g) ((g)->count + 1)
 
-/* `m` was run until the snapshot's moment, with the process's blocks. 0 or -MT_EMEMORY; hold_graph_free() in any case.
- */
-int hold_graph_make(struct hold_graph **out, const struct hold_snapshot *s, const struct model *m, unsigned process);
+/* `m` was run until the snapshot's moment, with the process's blocks; `whole`: these are all. 0 or -MT_EMEMORY;
+ * hold_graph_free() in any case. */
+int hold_graph_make(struct hold_graph **out, const struct hold_snapshot *s, const struct model *m, unsigned process,
+		    bool whole);
 /* The same of items whose references are known: `target` is by edge. No item stands for a live block. */
 int hold_graph_of(struct hold_graph **out, const struct hold_snapshot *s, const uint32_t *target);
 void hold_graph_free(struct hold_graph *g);

@@ -569,8 +569,8 @@ struct other_way {
 };
 
 /* A reference from what `node` itself holds is no way to it: from a class's methods to the class. `own`: where the
- * shortest way begins. */
-static void look_at_references(const struct hold_graph *g, uint32_t node, uint32_t own, int elsewhere,
+ * shortest way begins. `on_it`: that leads through `node`. */
+static void look_at_references(const struct hold_graph *g, uint32_t node, bool on_it, uint32_t own, int elsewhere,
 			       struct other_way *w)
 {
 	uint32_t to;
@@ -580,7 +580,7 @@ static void look_at_references(const struct hold_graph *g, uint32_t node, uint32
 		    (hold_item(g, p)->kind == HOLD_BLOCK && !*hold_type(g, node)) || is_part_of(g, p, node))
 			continue;
 		for (uint32_t i = 0, x; hold_next(g, p, i, &to, &x); i++) {
-			if (to != node || x == UINT32_MAX || x == g->parent_edge[node] || p == node)
+			if (to != node || x == UINT32_MAX || (on_it && x == g->parent_edge[node]) || p == node)
 				continue;
 			const int from = start_of(g, p, x) == own ? FROM_THERE : elsewhere;
 			w->more += w->through != HOLD_NONE;
@@ -597,8 +597,9 @@ static bool find_other_way(const struct hold_graph *g, uint32_t node, struct oth
 	uint32_t queue[AROUND] = { node }, count = 1, own = start_of(g, node, g->parent_edge[node]);
 	const uint32_t begin = own == UINT32_MAX ? HOLD_NONE : g->target[own];
 	int from[AROUND] = { FROM_ELSEWHERE }; /* what a reference to it is */
+	bool on_it[AROUND] = { true };
 	*w = (struct other_way){ .through = HOLD_NONE };
-	look_at_references(g, node, own, FROM_ELSEWHERE, w);
+	look_at_references(g, node, true, own, FROM_ELSEWHERE, w);
 	for (uint32_t i = 0; i < count && w->from < FROM_ELSEWHERE; i++)
 		for (uint32_t k = g->from_first[queue[i]]; k < g->from_first[queue[i] + 1] && count < AROUND; k++) {
 			struct other_way found = { .through = HOLD_NONE };
@@ -609,7 +610,9 @@ static bool find_other_way(const struct hold_graph *g, uint32_t node, struct oth
 				continue;
 			queue[count] = p;
 			from[count] = p == begin ? OTHER_NAME : from[i];
-			look_at_references(g, p, own, from[count++], &found);
+			on_it[count] = on_it[i] && g->parent[queue[i]] == p;
+			look_at_references(g, p, on_it[count], own, from[count], &found);
+			count++;
 			if (found.from > w->from)
 				*w = found;
 		}

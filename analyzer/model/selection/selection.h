@@ -121,6 +121,12 @@ static inline bool process_was_stopped(const struct process *p)
 	return p->stops || p->stopped_ticks;
 }
 
+/* Recording saw it from its start on. */
+static inline bool process_is_whole(const struct process *p)
+{
+	return !p->attached && !process_was_stopped(p);
+}
+
 const char *kind_name(enum model_kind kind);  /* "heap", "map", "pinned", "device", "pool" */
 const char *kind_words(enum model_kind kind); /* on screens: "mapped memory" */
 
