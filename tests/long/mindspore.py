@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""The real MindSpore (its CPU build, which brings the plugins for Ascend) trains under the shim as it does without; and incident 1 with it."""
-# timeout: 900
+"""The real MindSpore (its CPU build, which brings the plugins for Ascend) trains under the shim as it does without; incident 1 with it; and
+which objects hold what it has."""
+# timeout: 1200
 # serial: a large framework
 import functools
+import json
 import os
 import re
 import sys
@@ -146,6 +148,54 @@ def case_incident1_healthy():
     mt.check("PHASE t5" in done.out, "it ended before: %s" % done.out)
     audit_host.exact(done)
     check_screen(done)
+
+
+HELD = """
+import ctypes, gc, json, os
+import mindspore, numpy
+from mindspore import Parameter, Tensor, nn, ops
+snapshot = ctypes.CDLL(os.environ["HOLDERS"]).memtrace_holders
+mindspore.set_context(device_target="CPU")
+def ones(rows):
+    return numpy.ones((rows, 1024), numpy.float32)
+at_module = [Parameter(Tensor(ones(300 + i)), name="m%d" % i) for i in range(12)]
+def main():
+    parameters = [Parameter(Tensor(ones(400 + i)), name="p%d" % i) for i in range(12)]
+    tensors = {i: Tensor(ones(500 + i)) for i in range(12)}
+    gone = [Parameter(Tensor(ones(550 + i)), name="g%d" % i) for i in range(12)]
+    net = nn.SequentialCell(*[nn.Dense(1024, 600 + i, has_bias=False) for i in range(12)])
+    results, more = [ops.cast(t, mindspore.float16) for t in tensors.values()], [ops.cast(tensors[0], mindspore.float16)]
+    results[0].asnumpy(), more[0].asnumpy()
+    del gone
+    gc.collect()
+    size = lambda held: sum(t.nbytes for t in held)
+    print("ACCOUNT", json.dumps({"at_module": size(at_module), "parameters": size(parameters), "tensors": size(tensors.values()), "net": size(net.trainable_params())}), flush=True)
+    snapshot(b"held")
+    for _ in range(5): pass
+main()
+"""
+
+
+def case_holders():
+    """Parameters and tensors by the names that the program has for them; and MindSpore's pool by all that have results of operators in it."""
+    env = dict(environment(), MEMTRACE_HOLDERS="1", HOLDERS=mt.SHIM)
+    done = mt.shimmed([mt.python(), "-W", "ignore", "-c", HELD], env=env, timeout=400)
+    mt.equal(done.status, 0, "status of %s" % done)
+    account = json.loads(re.search("^ACCOUNT (.*)$", done.out, re.M)[1])
+    root = done.trace.settle().json("holders", "-n", "0", "--snapshot", "1")
+    mt.check(root["complete"], "a snapshot that is not whole")
+    rows = next(m for m in root["memory"] if m["kind"] == "heap")["holders"]
+    where = {name: r"%s\b.* of main \(<string>:\d+\)" % name for name in ("parameters", "tensors", "net", "results", "more", "gone")}
+    where["at_module"] = r"__main__\.at_module\b.*"
+
+    def of(*names):
+        return [h for h in rows if h["bytes"] < POOL and any(re.fullmatch(where[n], p or "") for n in names for p in (h["path"], h["also"]))]
+    for name, size in account.items():
+        mt.check(sum(h["bytes"] for h in of(name)) >= size, "%s holds %d bytes: %s" % (name, size, of(name)))
+    mt.between(sum(account.values()), sum(h["bytes"] for h in of(*account)), 1.01 * sum(account.values()) + MIB, "what they hold")
+    mt.equal(of("gone"), [], "what was let go of")
+    pool, = [h for h in rows if h["bytes"] >= POOL]
+    mt.equal([n for n in ("more", "results") if any(re.fullmatch(where[n], p or "") for p in (pool["path"], pool["also"]))], ["more", "results"], "the pool: %s" % pool)
 
 
 @mt.variants("libmemtrace.so", "libmemtrace_libascend_kernel_hook.so")

@@ -201,11 +201,12 @@ static int find_large(struct making *k)
 			return e;
 		k->large[k->large_count++] = (struct large){ .block = &k->live.list[i] };
 	}
-	for (size_t i = 0; i < s->count; i++)
-		for (size_t e = s->items[i].first; s->items[i].kind == HOLD_BLOCK && s->items[i].bytes &&
-						   e < s->items[i].first + s->items[i].words;
-		     e++)
-			note_class(k, s->items[i].bytes, s->edges[e].to);
+	for (size_t i = 0; i < s->count; i++) {
+		const struct hold_item *item = &s->items[i];
+		const bool has_class = item->kind == HOLD_BLOCK && item->bytes;
+		for (size_t e = item->first; has_class && e < item->first + item->words; e++)
+			note_class(k, item->bytes, s->edges[e].to);
+	}
 	return 0;
 }
 
