@@ -27,6 +27,7 @@ struct book {
 	bool started, open, recording, step_ended;
 	bool left;           /* the pool's latest block was made by a site outside of the loop */
 	uint64_t refused_ns; /* when a request of the open step failed last, if that is one: see note_failure(); 0 */
+	bool refused_next;   /* ... and that request begins the next step */
 	/* of each site that made a block of the pool's without a role: number of the step, from 1 on; 0 = none */
 	uint64_t *seen;
 	size_t seen_count, seen_room;
@@ -487,6 +488,7 @@ static void note_failure(struct book *b, const struct mt_event *slot, uint64_t n
 	if (b->left)
 		return;
 	b->refused_ns = b->open && b->now.allocations <= (uint64_t)(STEPS_OVERDUE * (double)usual(b, b->work)) ? ns : 0;
+	b->refused_next = next;
 	for (size_t i = 0; i < b->list.track_count; i++) {
 		const struct step_track *t = &b->tracks[i];
 		if (t->shapes && !t->leveled)
@@ -531,7 +533,7 @@ static void finish_book(struct book *b)
 	if (!b->open)
 		return;
 	if (b->refused_ns)
-		b->list.cut = (struct step){ .begin_ns = b->now.begin_ns, .end_ns = b->refused_ns };
+		b->list.cut = (struct step){ .number = b->now.number + b->refused_next, .begin_ns = b->now.begin_ns, .end_ns = b->refused_ns };
 	bool unfinished = b->list.source == LOOP_OPTIMIZER && !b->step_ended;
 	if (unfinished && (!died(b->list.process) || overdue))
 		return;
@@ -626,6 +628,20 @@ double step_x(const struct step_list *steps, size_t entry)
 	if (steps->source == LOOP_NONE)
 		return (double)(s->end_ns - steps->process->start_ns) / 1e9;
 	return (double)s->number + (double)(s->count - 1) / 2;
+}
+
+bool step_number_at(const struct step_list *steps, uint64_t ns, uint64_t *number)
+{
+	for (size_t i = steps->source != LOOP_NONE ? steps->count : 0; i-- > 0;) {
+		const struct step *s = &steps->steps[i];
+		if (s->begin_ns > ns || (s->end_ns < ns && i + 1 < steps->count))
+			continue;
+		uint64_t span = s->end_ns > s->begin_ns ? s->end_ns - s->begin_ns : 1, into = ns - s->begin_ns;
+		uint64_t more = into < span ? (uint64_t)((double)into / (double)span * s->count) : s->count - 1u;
+		*number = steps->cut.end_ns == ns ? steps->cut.number : s->number + more;
+		return true;
+	}
+	return false;
 }
 
 size_t step_find(const struct step_list *steps, uint64_t number)

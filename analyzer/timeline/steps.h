@@ -55,7 +55,8 @@ struct step_list {
 	bool whole;              /* loop_finder.h */
 	struct step *steps;
 	size_t count;
-	/* from where the step that was open at the end began to where a request in it failed; end_ns 0: none failed */
+	/* from where the step that was open at the end began to where a request in it failed, and the number of that
+	 * request's step; end_ns 0: none failed */
 	struct step cut;
 	uint64_t total;                       /* steps, joined ones counted singly */
 	uint64_t rare, rare_first, rare_last; /* how many were rare; the numbers of the first and the last */
@@ -101,6 +102,9 @@ uint64_t step_high(const struct step_track *t, size_t entry);
 
 /* The entry's place on the axis that growth is told on: number of steps since the first, or seconds since the start. */
 double step_x(const struct step_list *steps, size_t entry);
+
+/* Of the step in which a request failed then; false: that was in none. */
+bool step_number_at(const struct step_list *steps, uint64_t ns, uint64_t *number);
 
 /* The entry that holds the step of this number, or p->count. */
 size_t step_find(const struct step_list *steps, uint64_t number);

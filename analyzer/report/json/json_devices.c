@@ -88,16 +88,7 @@ struct context {
 bool json_devices_step(const struct timeline *timeline, const struct model_oom *oom, uint64_t *number)
 {
 	const struct step_list *steps = timeline ? timeline_step_list(timeline, oom->process) : NULL;
-	for (size_t i = steps && steps->source != LOOP_NONE ? steps->count : 0; i-- > 0;) {
-		const struct step *s = &steps->steps[i];
-		if (s->begin_ns > oom->at.ns || (s->end_ns < oom->at.ns && i + 1 < steps->count))
-			continue;
-		uint64_t span = s->end_ns > s->begin_ns ? s->end_ns - s->begin_ns : 1, into = oom->at.ns - s->begin_ns;
-		uint64_t more = into < span ? (uint64_t)((double)into / (double)span * s->count) : s->count - 1u;
-		*number = s->number + more;
-		return true;
-	}
-	return false;
+	return steps && step_number_at(steps, oom->at.ns, number);
 }
 
 /* The innermost range that the program marked, else the line of its script. */

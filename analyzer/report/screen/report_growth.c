@@ -307,11 +307,9 @@ static double x_of(const struct step_list *steps, uint64_t ns)
 {
 	if (steps->source == LOOP_NONE)
 		return (double)(ns - steps->process->start_ns) / 1e9;
-	for (size_t i = 0; i < steps->count; i++)
-		if (ns <= steps->steps[i].end_ns)
-			return (double)(steps->steps[i].number + steps->steps[i].count - 1);
-	const struct step *last = &steps->steps[steps->count - 1];
-	return (double)(last->number + last->count);
+	uint64_t number = steps->steps[0].number;
+	step_number_at(steps, ns, &number);
+	return (double)number;
 }
 
 /* Frees the text. */
