@@ -42,6 +42,9 @@ struct whatif_rest {
 	uint64_t left, least, most;
 };
 
+/* Every request is granted; or the last one, of which the run died. */
+bool whatif_fits(const struct replay_track *t, const struct replay_outcome *o);
+
 struct whatif_rest whatif_rest(const struct whatif_question *q, const struct replay_track *t);
 
 /* "cuda:0", in `buffer`. */

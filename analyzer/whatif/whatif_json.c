@@ -25,7 +25,7 @@ static json_t *json_finite(double x)
 static json_t *json_growth(const struct whatif_question *q, const struct replay_track *t,
 			   const struct replay_outcome *r)
 {
-	if (!q->ahead || q->changes[0] || r->refused.request)
+	if (!q->ahead || q->changes[0] || !whatif_fits(t, r))
 		return json_null();
 	const struct whatif_growth g = whatif_growth_of(q->ahead, t, r);
 	if (!g.grows)

@@ -157,6 +157,12 @@ bool whatif_is_wanted(const struct selection *sel, const struct replay_track *t)
 		(t->device && !strcmp(device, t->device->uuid)));
 }
 
+bool whatif_fits(const struct replay_track *t, const struct replay_outcome *o)
+{
+	return !o->refused.request &&
+	       (o->granted_count >= t->refused || (o->granted.request && o->granted.request == t->requests));
+}
+
 struct whatif_rest whatif_rest(const struct whatif_question *q, const struct replay_track *t)
 {
 	struct whatif_rest r = { .known = q->count > 0, .left = UINT64_MAX };

@@ -23,11 +23,14 @@ static char *end_text(const struct selection *sel, const struct replay_track *t,
 		free(place);
 		return text;
 	}
-	if (o->granted.request && o->granted.request == t->requests)
-		return strdup("yes, what failed last too");
-	if (t->refused)
-		return output_format("%s of %s that failed", COUNT(o->granted_count), COUNT(t->refused));
-	return strdup("yes");
+	if (!t->refused)
+		return strdup("yes");
+	if (whatif_fits(t, o))
+		return strdup(o->granted_count < t->refused ? "yes, what failed last too" : "yes, what failed too");
+	const uint64_t again = t->refused - o->granted_count;
+	return o == &t->run ? output_format("no, %s failed", COUNT(again))
+			    : output_format("no, %s of %s %s again", COUNT(again), COUNT(t->refused),
+					    again == 1 ? "fails" : "fail");
 }
 
 static void print_row(struct table *table, const struct selection *sel, const struct replay_track *t, const char *name,
@@ -116,7 +119,7 @@ static void print_growth(const struct whatif_question *q, const struct replay_tr
 	const struct replay_outcome *o = &t->outcomes[best];
 	const struct whatif_growth g = whatif_growth_of(q->ahead, t, o);
 	const char *unit = g.stepped ? "step" : "second";
-	if (!g.grows || o->refused.request)
+	if (!g.grows || !whatif_fits(t, o))
 		return;
 	char *when = g.until.ever ? forecast_text(g.until.x, g.until.low, g.until.high) : NULL;
 	char *line = output_format("%s: fits up to the recorded end; goes on to grow %s a %s%s%s%s%s",

@@ -286,8 +286,19 @@ def case_a_setting_that_moves_no_block():
 
 
 def case_screen():
-    text = run(None, SHORT, traced=True).trace.tool("whatif").out
-    mt.check("each of" in text and "beside the pool 64.0 MiB" in text and "that failed" in text, text)
+    """The table and the sentence below it say the same of each setting, and so does the JSON."""
+    trace = run(None, SHORT, traced=True).trace
+    text, said = trace.tool("whatif").out, whatif(trace)
+    mt.check("each of" in text and "beside the pool 64.0 MiB" in text, text)
+    mt.check(re.search(r"^  the run .*  no, \d+ failed$", text, re.M), "what the run's row says: %s" % text)
+    rows = re.findall(r"^  (\S+:\S+) .*  (yes|no), ", text, re.M)
+    outcomes = {s["setting"]: s for s in said["settings"]}
+    mt.check(len(rows) > 1, "rows of settings: %s" % text)
+    for name, fits in rows:
+        s = outcomes[name]
+        mt.equal(fits == "yes", not s["refused"] and s["granted_count"] == said["requests_refused"], "whether it fits: %s" % s)
+        mt.check(fits == "yes" or s["goes_on"] is None, "how it goes on behind a failure: %s" % s)
+        mt.check(fits == "yes" or "%s: fits" % name not in text, "the sentence says what the table does: %s" % text)
 
 
 mt.main()
