@@ -80,12 +80,17 @@ static void join_lines(struct top_lines *h, struct line *lines)
 	size_t n = 0;
 	qsort(lines, h->count, sizeof(*lines), by_line);
 	h->list[0] = lines[0].sum;
+	uint64_t most = lines[0].sum.bytes; /* of one stack */
 	for (size_t i = 1; i < h->count; i++) {
 		const struct line *a = &lines[i - 1], *b = &lines[i];
-		if (a->function == b->function && a->file == b->file && a->line == b->line)
+		const bool same = a->function == b->function && a->file == b->file && a->line == b->line;
+		if (same)
 			join(&h->list[n], &b->sum);
 		else
 			h->list[++n] = b->sum;
+		if (same && b->sum.bytes > most)
+			h->list[n].stack = b->sum.stack;
+		most = same && b->sum.bytes <= most ? most : b->sum.bytes;
 	}
 	h->count = n + 1;
 }

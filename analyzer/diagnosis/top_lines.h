@@ -7,7 +7,7 @@
 enum { TOP_LINES_MOST = 8 };
 
 struct top_line {
-	uint32_t stack; /* one of its stacks */
+	uint32_t stack; /* of its stacks the one with most */
 	uint64_t bytes, blocks;
 	uint64_t least, most; /* bytes of its smallest and its largest block */
 };
