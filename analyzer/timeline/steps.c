@@ -533,7 +533,9 @@ static void finish_book(struct book *b)
 	if (!b->open)
 		return;
 	if (b->refused_ns)
-		b->list.cut = (struct step){ .number = b->now.number + b->refused_next, .begin_ns = b->now.begin_ns, .end_ns = b->refused_ns };
+		b->list.cut = (struct step){ .number = b->now.number + b->refused_next,
+					     .begin_ns = b->now.begin_ns,
+					     .end_ns = b->refused_ns };
 	bool unfinished = b->list.source == LOOP_OPTIMIZER && !b->step_ended;
 	if (unfinished && (!died(b->list.process) || overdue))
 		return;
