@@ -106,6 +106,8 @@ def case_incident3_every_step_is_found():
     found = steps_of_incident3()
     mt.equal((found["source"], found["micro_steps"]), ("inferred", 1))
     mt.between(failed_step() - 1, found["count"], failed_step(), "steps")
+    oom = run("incident3").trace.report["devices"][0]["ooms"][-1]
+    mt.equal(oom["step"], failed_step(), "the failure's step, of which the growth's part says the same")
 
 
 def case_incident3_high_points_are_pytorchs():
