@@ -469,7 +469,8 @@ struct host_moment host_shm_at(const struct host_memory *s, uint64_t ns)
 	if (machine == samples_subjects(s->samples) || samples_at(s->samples, ns, machine, &x) ||
 	    !(x.known >> MT_MACHINE_shm_used & 1))
 		return (struct host_moment){ 0 };
-	return (struct host_moment){ x.ns[MT_MACHINE_shm_used], less(x.value[MT_MACHINE_shm_used], s->facts.shm_start) };
+	return (struct host_moment){ x.ns[MT_MACHINE_shm_used],
+				     less(x.value[MT_MACHINE_shm_used], s->facts.shm_start) };
 }
 const struct host_facts *host_facts(const struct host_memory *s)
 {
