@@ -363,6 +363,17 @@ static size_t breaking(const char *text, int columns)
 	return !text[at] ? at : last ? last : at;
 }
 
+/* What is left out of a list begins with a whole item, if that leaves half of the line. */
+static char *last_line(const char *text, int columns)
+{
+	char *line = output_cut(text, columns), *end = line;
+	for (char *comma = line; comma && (comma = strstr(comma, ", ")) != NULL; comma++)
+		end = comma - line >= columns / 2 ? comma + 2 : end;
+	if (end != line)
+		strcpy(end, "..");
+	return line;
+}
+
 unsigned output_wrapped(const char *text, int indent, unsigned most, int first, const char *figures)
 {
 	const char *at = text ? text : "";
@@ -370,7 +381,7 @@ unsigned output_wrapped(const char *text, int indent, unsigned most, int first, 
 	do {
 		int columns = lines ? output_width() - indent : first;
 		size_t n = breaking(at, columns);
-		char *part = lines + 1 == most && at[n] ? output_cut(at, columns) : strndup(at, n);
+		char *part = lines + 1 == most && at[n] ? last_line(at, columns) : strndup(at, n);
 		print("%*s%s", lines ? indent : 0, "", part);
 		if (!lines && figures)
 			print("%*s%s", columns - output_columns(part ? part : ""), "", figures);

@@ -82,11 +82,11 @@ def only_grows(seen, most):
     or how long it took: less than a second."""
     seconds, host = seen.report["duration_s"], max(p["host_bytes"] for p in phases(seen.done).values())
     took = lambda text: float(text) <= min(1, seconds)
-    seen.claim(r"^ +grows +(FIGURE)   \w+   more of the heap stays, made by (PLACE) [\w.<>]+(?: and (\d+) more sites? at the same pace)?: (FIGURE)"
+    seen.claim(r"^ +grows +(FIGURE)   \w+   more of the heap stays allocated, by (PLACE) [\w.<>]+(?: and (\d+) more sites? at the same pace)?: (FIGURE)"
                r"(?:, (FIGURE) more each second| within ([\d.]+) s), \w+,", (1, host), lambda place: "np." in places.source(place) or "numpy" in places.source(place),
                lambda sites: int(sites) < 10, (1, host), (host / seconds / 10, 1e15), took, what="what only loads on the host", section="GROWS",
                count=(0, 1))
-    seen.claim(r"^ +grows +(FIGURE)   \w+   more of npu:0 stays, made by (PLACE) Tensor.__init__(?: and (\d+) more sites? at the same pace)?: (FIGURE) since "
+    seen.claim(r"^ +grows +(FIGURE)   \w+   more of npu:0 stays allocated, by (PLACE) Tensor.__init__(?: and (\d+) more sites? at the same pace)?: (FIGURE) since "
                r"(?:the start|second ([\d.]+))(?:, (FIGURE) more each second| within ([\d.]+) s), \w+,", (1, most), lambda place: "aclrtMallocAlign32" in places.source(place),
                lambda sites: int(sites) < 10, (1, most), lambda since: float(since) < seconds, (most / seconds / 10, 1e15), took, what="what only loads", section="GROWS",
                count=(0, 1))

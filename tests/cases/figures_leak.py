@@ -67,7 +67,7 @@ def case_incident3():
     ruled_out(done, "capacity", "fragmentation", "other_process")
     total, rate, block = grown(seen)
     keeps = "incident3.py:" + line_of("incident3", "captured.append(out.float())")
-    seen.claim(r"^  1 leak +(FIGURE)   high   more of cuda:0 stays, made by (PLACE) main.save_activation: (FIGURE) since the start, (FIGURE) more each step, accelerating$",
+    seen.claim(r"^  1 leak +(FIGURE)   high   more of cuda:0 stays allocated, by (PLACE) main.save_activation: (FIGURE) since the start, (FIGURE) more each step, accelerating$",
                total, keeps, total, (rate - block, rate + block), what="the cause")
     said = account["ooms"][-1]
     seen.claim(r"^  no fragmentation +(FIGURE) of (FIGURE) reserved \(([\d.]+) %\) are unused and could serve this request$", said["unused_small_bytes"],

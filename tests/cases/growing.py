@@ -107,9 +107,9 @@ def case_several_processes():
 def case_extension():
     """Of what a C extension loses its own function and line are named beside the line of Python that called it; of Python's own blocks none."""
     verdict = leak_of(run("extension", "keeps"))
-    mt.check("made by extension.py:14 serve in libkeeper.c:10 make:" in verdict["evidence"], verdict["evidence"])
+    mt.check("allocated, by extension.py:14 serve in libkeeper.c:10 make:" in verdict["evidence"], verdict["evidence"])
     mt.check("libkeeper.c:10 make" in verdict["advice"], verdict["advice"])
-    mt.check("made by grows.py:25 keep:" in leak_of(run("python", "keeps"))["evidence"], leak_of(run("python", "keeps"))["evidence"])
+    mt.check("allocated, by grows.py:25 keep:" in leak_of(run("python", "keeps"))["evidence"], leak_of(run("python", "keeps"))["evidence"])
     trace = run("extension", "keeps").trace
     text, failed = trace.tool("leaks").out, trace.tool("leaks", "--fail-over", "1M/s").err
     for said in (text, failed):
@@ -121,7 +121,7 @@ def case_extension():
 def case_made_and_kept():
     """Who makes what stays is known, who keeps it is not: the line in the loop is not named, and nobody is said to keep."""
     verdict = leak_of(run("python", "layers"))
-    mt.check(re.search(r"stays, made by grows.py:\d+ Net.forward.*: .* more each (step|second)", verdict["evidence"]), verdict["evidence"])
+    mt.check(re.search(r"stays allocated, by grows.py:\d+ Net.forward.*: .* more each (step|second)", verdict["evidence"]), verdict["evidence"])
     mt.check("keep" not in verdict["evidence"] and "find what holds" in verdict["advice"], "%s" % verdict)
 
 
