@@ -269,6 +269,7 @@ check-gpu: all standin
 
 bench: setup-bench
 	@$(MAKE) --no-print-directory all $(BENCHES) $(PROGRAMS)
+	@$(MAKE) --no-print-directory B=$(B)/without-holders CFLAGS='$(CFLAGS) -DMT_WITHOUT_HOLDERS' $(B)/without-holders/libmemtrace.so
 	@B='$(B)' VENV='$(VENV)' tests/bench/run $(BENCH_FLAGS)
 
 # Where an installed file goes to and what it comes from. LIBDIR=lib/TRIPLET is Debian's way: the program and the library find each

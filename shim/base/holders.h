@@ -40,9 +40,19 @@ void mt_holders_forget(void);
 extern uint32_t mt_holders_on;
 void mt_holders_ask(enum mt_hold_why why, const char *name);
 
+/* A library that is built without never asks: make bench compares with it. */
+static inline int mt_holders_are_on(void)
+{
+#ifdef MT_WITHOUT_HOLDERS
+	return 0;
+#else
+	return __builtin_expect(mt_holders_on, 0);
+#endif
+}
+
 static inline void mt_holders_want(enum mt_hold_why why, const char *name)
 {
-	if (__builtin_expect(mt_holders_on, 0))
+	if (mt_holders_are_on())
 		mt_holders_ask(why, name);
 }
 
@@ -51,7 +61,7 @@ extern uint32_t mt_holders_ready;
 void mt_holders_note_main(uintptr_t code);
 static inline void mt_holders_runs(uintptr_t code)
 {
-	if (__builtin_expect(mt_holders_on && !mt_holders_ready, 0))
+	if (mt_holders_are_on() && !mt_holders_ready)
 		mt_holders_note_main(code);
 }
 

@@ -371,7 +371,7 @@ void mt_record_free(unsigned hook, const void *p)
 
 		record(&e, 1, NULL);
 	}
-	if (__builtin_expect(mt_holders_on, 0) && self.ring && !self.ring->thread)
+	if (mt_holders_are_on() && self.ring && !self.ring->thread)
 		mt_holders_idle();
 }
 

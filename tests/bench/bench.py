@@ -32,8 +32,8 @@ def adopt_orphans():
 class Tracer:
     """How a command is run under something: preloaded, or behind a prefix."""
 
-    def __init__(self, name, prefix=(), env=None, python_only=False):
-        self.name, self.prefix, self.env, self.python_only = name, prefix, env, python_only
+    def __init__(self, name, prefix=(), env=None, python_only=False, shim=None):
+        self.name, self.prefix, self.env, self.python_only, self.shim = name, prefix, env, python_only, shim or SHIM
 
     def command(self, command, folder):
         if self.python_only:
@@ -44,7 +44,7 @@ class Tracer:
     def environment(self, folder):
         env = {k: v for k, v in os.environ.items() if not k.startswith("MEMTRACE") and k != "LD_PRELOAD"}
         if self.env is not None:
-            env.update(self.env, LD_PRELOAD=SHIM, MEMTRACE_OUTPUT=os.path.join(folder, "t"))
+            env.update(self.env, LD_PRELOAD=self.shim, MEMTRACE_OUTPUT=os.path.join(folder, "t"))
         return env
 
 
@@ -54,6 +54,7 @@ SAMPLE = Tracer("sample", env={"MEMTRACE_STACKS": "sample"})
 NATIVE = Tracer("native", env={"MEMTRACE_PYTHON": "0"})
 NO_STACKS = Tracer("no stacks", env={"MEMTRACE_STACKS": "none"})
 HOLDERS = Tracer("holders", env={"MEMTRACE_HOLDERS": "1"})
+WITHOUT_HOLDERS = Tracer("without", env={}, shim=os.path.join(os.path.dirname(SHIM), "without-holders/libmemtrace.so"))
 PAUSED = Tracer("paused", env={"MEMTRACE_PAUSED": "1"})
 HEAPTRACK = Tracer("heaptrack", ["heaptrack", "-o", "@"])
 MEMRAY = Tracer("memray", [PYTHON, "-m", "memray", "run", "--native", "-q", "-f", "-o", "@"], python_only=True)
