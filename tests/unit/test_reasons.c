@@ -59,9 +59,9 @@ TEST(a_name_that_is_not_known_is_said_otherwise)
 {
 	SAY(&list, made_by);
 	SAY(&list, in_extension);
-	CHECK(written(", made by one site in "));
+	CHECK(written(", by one site in "));
 	SAY(&list, made_by, .site = "a.py:1 {f}");
-	CHECK(written(", made by a.py:1 {f}"));
+	CHECK(written(", by a.py:1 {f}"));
 }
 
 TEST(each_unit_is_written_in_its_way)
