@@ -58,7 +58,7 @@ def case_who_made_them():
     mt.check("  made in /dev/shm: 160 files, 320.0 MiB, by shm_batches.py:" in done.trace.tool("report", "--all").out, done.trace.tool("report", "--all").out)
     grows = [f for f in done.trace.report["facts"] if f["kind"] == "grows"]
     mt.check(len(grows) == 1 and " hand_over makes more and more files in /dev/shm" in grows[0]["evidence"], grows)
-    mt.between(240 * MIB, grows[0]["bytes"], 320 * MIB, "bytes there at once of %s" % grows)
+    mt.between(310 * MIB, grows[0]["bytes"], 320 * MIB, "bytes there at once of %s" % grows)
     mt.check("hand_over makes more and more files in /dev/shm" in re.sub(r"\s+", " ", done.trace.tool("report").out), done.trace.tool("report").out)
 
 

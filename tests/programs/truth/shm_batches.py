@@ -33,8 +33,8 @@ def main():
     for number in range(160):
         hand_over(number + AHEAD)
         train(number)
-        time.sleep(0.005)
-    time.sleep(0.4)  # so that a sample sees all of them
+        time.sleep(0.02)
+    time.sleep(1.5)  # so that a sample sees all of them
 
 
 main()
