@@ -56,7 +56,7 @@ static int add_owners(struct findings *f, const struct timeline *timeline, const
 	return 0;
 }
 
-/* Of what has most of the track, which mostly is what that is; 0 = there is none. */
+/* The stack of the site with most bytes of the track, which stands for the track; 0 = there is none. */
 static uint32_t largest_stack(const struct cohorts *c, const struct selection *sel, const struct growth_place *place)
 {
 	struct model_site most = { 0 };
@@ -92,7 +92,6 @@ static int judge_track(struct findings *f, const struct timeline *timeline, cons
 		       const struct selection *sel, const struct own_track *t, const struct step_list *steps,
 		       const struct step_track *track)
 {
-	const struct cohorts *c = timeline_cohorts(timeline);
 	if (t->bytes < COHORTS_LEAST)
 		return 0;
 	if (vec_reserve(f->tracks, f->track_room, f->track_count + 1))
@@ -104,7 +103,8 @@ static int judge_track(struct findings *f, const struct timeline *timeline, cons
 				       .has_pool = t->place.kind == MODEL_DEVICE && has_pool(steps, t->place.device),
 				       .bytes = t->bytes };
 	owner_growth_judge(&one->growth, timeline, sel->model, samples, &t->place, &t->table, t->doubt);
-	owner_growth_collect(&one->growth, t->place.kind, sel, largest_stack(c, sel, &t->place));
+	if (owner_growth_may_be_collected(&one->growth, t->place.kind))
+		owner_growth_collect(&one->growth, sel, largest_stack(timeline_cohorts(timeline), sel, &t->place));
 	if (outlook_goes_on(one->growth.outlook))
 		one->rise = owner_growth_rise(steps, track, &one->growth);
 	return 0;

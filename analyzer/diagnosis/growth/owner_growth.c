@@ -530,10 +530,15 @@ static void add_process(struct owner_growth *best, const struct owner_growth *t)
 	best->all_per_second = before.all_per_second + owner_growth_per_second(t);
 }
 
-void owner_growth_collect(struct owner_growth *t, enum model_kind kind, const struct selection *sel, uint32_t stack)
+bool owner_growth_may_be_collected(const struct owner_growth *t, enum model_kind kind)
+{
+	return t->outlook == OUTLOOK_BACKLOG || (kind == MODEL_MAP && outlook_goes_on(t->outlook));
+}
+
+void owner_growth_collect(struct owner_growth *t, const struct selection *sel, uint32_t stack)
 {
 	const bool waits = t->outlook == OUTLOOK_BACKLOG;
-	if (!(waits || (kind == MODEL_MAP && outlook_goes_on(t->outlook))) || !managed_heaps_stack(sel, stack))
+	if (!managed_heaps_stack(sel, stack))
 		return;
 	t->outlook = waits ? OUTLOOK_NEEDS_MORE : OUTLOOK_COLLECTED;
 	if (waits)
@@ -559,8 +564,8 @@ static void judge_members(struct owner_growth *best, const struct timeline *time
 		return;
 	owner_growth_judge(&t, timeline, sel->model, timeline_samples(timeline), &of, table,
 			   doubt_of(sel, o, from, to));
-	if (o->stack_count)
-		owner_growth_collect(&t, of.kind, sel, o->stacks->stack);
+	if (o->stack_count && owner_growth_may_be_collected(&t, of.kind))
+		owner_growth_collect(&t, sel, o->stacks->stack);
 	if (outlook_foretells(t.outlook))
 		look_ahead(&t, timeline, sel, site);
 	add_process(best, &t);

@@ -40,9 +40,13 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 			const struct samples *samples, const struct growth_place *of, const struct cohort_table *table,
 			double doubt);
 
-/* Corrects the outlook of what a stack of a runtime with a collector made: what dies in its mappings is not seen
- * (COLLECTED), and a block dies when the collector runs, so its age tells of no backlog. */
-void owner_growth_collect(struct owner_growth *t, enum model_kind kind, const struct selection *sel, uint32_t stack);
+/* In a runtime's own heap its outlook would be another one, so its stack must be looked up. */
+bool owner_growth_may_be_collected(const struct owner_growth *t, enum model_kind kind);
+
+/* Corrects the outlook of one that may be collected, if a runtime with a collector allocated at `stack` (0: no stack).
+ * What is freed in that runtime's mappings is not seen (COLLECTED). A block of the heap is freed when the collector
+ * runs, so its age tells of no backlog. */
+void owner_growth_collect(struct owner_growth *t, const struct selection *sel, uint32_t stack);
 
 /* Of an owner's members; .growth.kind is none if they don't grow, or if lost events may have made it
  * (.growth.unproven). */
