@@ -153,7 +153,7 @@ struct evidence_growth {
 	double since;         /* in this step, or second; 0 = not known */
 	enum outlook outlook; /* whether it goes on */
 	unsigned processes;   /* that it is the sum of; 0 and 1: one */
-	bool brief;           /* too briefly for a rate of seconds: */
+	bool brief;           /* it grew for less than a second, and no steps are known: it has no rate */
 	double lasted_s;      /* while it grew */
 	bool file_backed;     /* pages that the kernel can drop */
 	/* of the interpreter: `site` only happened to need the next one for objects of anybody */

@@ -66,7 +66,7 @@ int evidence_shm(struct diagnosis *diagnosis)
 	return 0;
 }
 
-/* Of a line, in all processes. */
+/* What a line had made by a moment, in all processes. */
 static struct model_shm_made made_by(struct diagnosis *diagnosis, const char *site, uint64_t ns)
 {
 	const struct model_shm_maker *makers;
@@ -82,8 +82,8 @@ static struct model_shm_made made_by(struct diagnosis *diagnosis, const char *si
 	return sum;
 }
 
-/* Most of what was made by the last sample of its making was there then.
- * Where that one is too early to tell, as on a busy machine: by the sample with most. */
+/* Whether most of the files that were made so far were there. The last sample before the last file tells. If hardly any
+ * file was made by then, since samples are rare on a busy machine, the sample with most bytes tells. */
 static bool stays(struct diagnosis *diagnosis, const struct evidence_shm *s, struct host_moment most)
 {
 	struct host_moment seen = host_shm_at(diagnosis->system, s->last_ns);

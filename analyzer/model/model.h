@@ -499,16 +499,16 @@ struct model_shm_made {
 
 #define MODEL_SHM_POINTS 32
 
-/* A stack that made some (shm_files.h). */
+/* A stack that made some (shm_files.h), and how many it had made when. */
 struct model_shm_maker {
 	uint32_t process; /* id */
 	uint32_t node, node2;
-	uint32_t each; /* file that is a point */
+	uint32_t each; /* a point is kept after every so many files */
 	uint64_t first_ns;
 	struct model_shm_made all, points[MODEL_SHM_POINTS];
 };
 size_t model_shm_makers(const struct model *m, const struct model_shm_maker **list);
-/* What it had made by a moment, at least: less than `each` files more. */
+/* What it had made by a moment; it may be up to `each` - 1 files more. */
 struct model_shm_made model_shm_made_by(const struct model_shm_maker *m, uint64_t ns);
 
 /* One live block. Order is unspecified. */

@@ -363,7 +363,7 @@ static size_t breaking(const char *text, int columns)
 	return !text[at] ? at : last ? last : at;
 }
 
-/* What is left out of a list begins with a whole item, if that leaves half of the line. */
+/* The last line of a text that goes on. A list is cut behind a whole item, if at least half of the line is kept. */
 static char *last_line(const char *text, int columns)
 {
 	char *line = output_cut(text, columns), *end = line;

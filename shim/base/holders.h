@@ -40,7 +40,7 @@ void mt_holders_forget(void);
 extern uint32_t mt_holders_on;
 void mt_holders_ask(enum mt_hold_why why, const char *name);
 
-/* A library that is built without never asks: make bench compares with it. */
+/* Always 0 in a library that is built without holders. make bench compares with such a one. */
 static inline int mt_holders_are_on(void)
 {
 #ifdef MT_WITHOUT_HOLDERS

@@ -424,7 +424,7 @@ def blocks_of(sites, function, library=None):
 
 
 def alive(pid):
-    """Any thread of it: of a killed process the first may be gone while others still end."""
+    """A process is alive while one of its threads is: the first thread of a killed one may be a zombie before the others end."""
     def runs(task):
         with contextlib.suppress(OSError), open("/proc/%d/task/%s/stat" % (pid, task)) as file:
             return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"

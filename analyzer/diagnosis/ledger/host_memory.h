@@ -110,7 +110,8 @@ static inline uint64_t host_share(uint64_t anon, uint64_t pss, uint64_t all)
 	return anon >= all ? pss + (anon - all) : (uint64_t)((double)anon * (double)pss / (double)all);
 }
 
-/* At a sample. What the traced processes had resident, shared once: the highest of these is traced_peak. */
+/* Bytes at a sample: what the traced processes had resident, shared pages once (the highest of these is traced_peak),
+ * or what was in /dev/shm. */
 struct host_moment {
 	uint64_t ns, bytes;
 };
@@ -130,7 +131,7 @@ const struct host_facts *host_facts(const struct host_memory *s);
 const struct host_ledger *host_ledger(const struct host_memory *s);
 /* Over time, by rising ns. Of very many samples the highest of each few. */
 size_t host_moments(const struct host_memory *s, const struct host_moment **out);
-/* What had come to /dev/shm since the first sample, by the last one up to a moment. ns 0: none. */
+/* How much more was in /dev/shm than at the first sample, at the last sample up to `ns`. .ns 0: there is none. */
 struct host_moment host_shm_at(const struct host_memory *s, uint64_t ns);
 const struct host_process *host_process(const struct host_memory *s, unsigned id);
 unsigned host_others(const struct host_memory *s); /* untraced ones at the ledger's moment, largest first */

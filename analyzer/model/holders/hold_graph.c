@@ -10,7 +10,7 @@
 #define NEAR \
 	64 /* bytes in front of what a pointer to a block points to: a debugging allocator's, or an object's head */
 #define LARGE   (64ul << 10) /* what is larger is an array or a pool */
-#define CLASSES 4            /* of C++ that point to the beginning of one of these */
+#define CLASSES 4            /* of C++: as many vtables are kept for each of these */
 
 /* ---- addresses ---- */
 
@@ -188,7 +188,7 @@ static void note_class(const struct making *k, uint64_t table, uint64_t at)
 		l->tables[l->count++] = table;
 }
 
-/* Of which classes of C++ the objects are that point to the beginning of a large block. */
+/* Lists the large blocks, and for each the vtables of the C++ objects that point to its beginning. */
 static int find_large(struct making *k)
 {
 	const struct hold_snapshot *s = k->g->snapshot;
@@ -210,9 +210,10 @@ static int find_large(struct making *k)
 	return 0;
 }
 
-/* Only an object holds memory of a device: allocators keep lists of all blocks, in memory of no class. Objects of C++
- * of one class of which some point to the middle of a block, and one to its beginning, each have a part of it: it is a
- * pool of theirs. Other pointers to the middle may be what was there before. */
+/* Only an object holds memory of a device: allocators keep lists of all blocks, in memory of no class.
+ *
+ * A large block is a pool if an object of C++ points to its beginning and others of the same class point into it: then
+ * all of them hold it. Other pointers into a block don't count, since they may be old contents of memory. */
 static const struct hold_block *pointed_to(const struct making *k, const struct hold_item *by, uint64_t at)
 {
 	const struct hold_block *b = live_at(&k->live, at);

@@ -121,7 +121,7 @@ static inline bool process_was_stopped(const struct process *p)
 	return p->stops || p->stopped_ticks;
 }
 
-/* Recording saw it from its start on. */
+/* It was recorded from its start on, without a stop. */
 static inline bool process_is_whole(const struct process *p)
 {
 	return !p->attached && !process_was_stopped(p);
