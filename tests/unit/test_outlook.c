@@ -603,6 +603,19 @@ TEST(the_next_burst_may_still_come)
 	CHECK_EQ(found(0).outlook, OUTLOOK_STOPPED);
 }
 
+/* A little of everything, a load, and long after it a few blocks that wait for a collector; or many more. */
+TEST(a_few_blocks_behind_a_long_gap_do_not_go_on)
+{
+	for (unsigned more = 1; more <= 2; more++) {
+		even(COHORTS, 1e6);
+		for (unsigned i = 0; i < COHORTS; i++)
+			w.table.alive[i] = i < 34 ? 5e4 : i < 40 ? 1e7 : 0;
+		for (unsigned i = more == 1 ? 61 : 50; i < COHORTS - 1; i++)
+			w.table.alive[i] = more == 1 ? 2e6 : 1e7;
+		CHECK_EQ(found(0).outlook, more == 1 ? OUTLOOK_STOPPED : OUTLOOK_LEAKS);
+	}
+}
+
 /* A hundred times what each cohort has, in the first two: it is loaded, and then it leaks, or doesn't. */
 TEST(start_up_is_not_what_follows)
 {

@@ -293,12 +293,27 @@ static bool is_in_bursts(const struct stay *s, unsigned from, unsigned gap)
 	return such >= BURSTS - 1;
 }
 
+/* The last cohort that shows that it goes on. A small part that comes behind a gap which is too long for all there is
+ * doesn't: the last blocks that wait for a collector, say. */
+static unsigned last_of(const struct stay *s, unsigned from)
+{
+	const unsigned members = members_from(s, from);
+	const double small = STAYS * sum_of(s->bytes, from, s->count);
+	unsigned last = from;
+	for (unsigned i = from + 1; i < s->count; i++) {
+		if (!s->member[i])
+			continue;
+		if (chance_of_gap(i - last - 1, s->count - from, members) < BY_CHANCE / s->count &&
+		    sum_of(s->bytes, i, s->count) < small)
+			break;
+		last = i;
+	}
+	return last;
+}
+
 static void judge_since(struct outlook_found *f, const struct stay *s, const struct cohort_clock *clock, unsigned from)
 {
-	unsigned last = from;
-	for (unsigned i = from; i < s->count; i++)
-		last = s->member[i] ? i : last;
-	const unsigned gap = s->count - 1 - last;
+	const unsigned gap = s->count - 1 - last_of(s, from);
 	f->from = from;
 	f->members = members_from(s, from);
 	const double chance =
