@@ -217,17 +217,19 @@ include tests/unwind/rules.mk
 include tests/standin/cuda/rules.mk
 include tests/standin/ascend/rules.mk
 
-tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(UNWIND_TESTS) standin $(ASCEND_TESTS)
+tests: programs $(UNITS)
+programs: all $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(UNWIND_TESTS) standin $(ASCEND_TESTS)
 # The analyzer and its unit tests once more, where a wild read ends the program.
 asan:
 	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined CFLAGS='-O1 -g' asan-tests
 asan-tests: $(B)/memtrace $(UNITS)
 
 RUN = B=$(call FULL,$(B)) VENV=$(call FULL,$(VENV)) VENV_GPU=$(call FULL,$(VENV_GPU)) CC='$(CC)' tests/run
+# Unit tests: in check only the sanitized ones.
 check:      setup-check; @$(MAKE) --no-print-directory run-tests
-check-long: setup-long; @$(MAKE) --no-print-directory run-tests TEST_FLAGS=--long WHEELS_TESTED='$(WHEEL_MACHINES)'
+check-long: setup-long; @$(MAKE) --no-print-directory tests && $(MAKE) --no-print-directory run-tests TEST_FLAGS=--long WHEELS_TESTED='$(WHEEL_MACHINES)'
 # Building a wheel takes a minute, and its compiler has 90 MB, so check has none; make wheel-local has the layout of this machine's.
-run-tests: tests asan manual $(if $(and $(ZIG),$(wildcard build/wheel/*/root/.complete)),$(WHEELS_TESTED:%=wheel-%))
+run-tests: programs asan manual $(if $(and $(ZIG),$(wildcard build/wheel/*/root/.complete)),$(WHEELS_TESTED:%=wheel-%))
 	@$(RUN) $(TEST_FLAGS) $(TESTS)
 
 check-asan: asan;    @$(RUN) asan
@@ -342,6 +344,6 @@ distclean:
 # The compiler writes them, beside what they are for.
 %.d: ;
 -include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(BENCHES))
-.PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden format check-format setup-page setup-demo setup-check setup-long setup-gpu \
+.PHONY: all help tests programs asan asan-tests check check-long check-asan check-tsan run-tests golden format check-format setup-page setup-demo setup-check setup-long setup-gpu \
 	setup-bench demo demo-gpu check-gpu bench manual static musl setup-musl wheel wheel-local setup-wheel install uninstall dist deb setup-deb clean distclean
 .DELETE_ON_ERROR:

@@ -25,6 +25,7 @@ def compiler(*names):
     mt.skip("%s is not installed" % names[0])
 
 
+@mt.long
 def case_clang_builds_everything():
     clang = compiler("clang", *("clang-%d" % n for n in range(22, 13, -1)))
     make(mt.scratch("clang"), "CC=" + clang, "CFLAGS=-O0", "all")  # its warnings don't depend on the optimizer

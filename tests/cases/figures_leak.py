@@ -128,6 +128,7 @@ def case_incident3_end_is_forecast_from_half_the_run():
     mt.between(runs_out["low"], failed_step(), runs_out["high"], "step that failed, in the interval")
 
 
+@mt.long
 def case_incident3_screen_knows_no_more_than_half_the_run():
     """What it says of the first half after the end is what it says when it reads no further."""
     text = run("incident3").trace.tool("report").out

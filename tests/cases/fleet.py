@@ -349,6 +349,7 @@ def case_page():
     mt.check("outlier" in outlier["marks"], outlier)
 
 
+@mt.long
 def case_page_of_many():
     """More ranks than rows: neighbours share one, with the highest."""
     fleet, made = synthetic(37, count=1030, causes={"outlier"}, sites=4)

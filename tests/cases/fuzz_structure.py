@@ -15,7 +15,7 @@ import mutants
 import records
 from records import decode
 
-MUTANTS = 120
+MUTANTS = 80
 READ_SAMPLES = [c for c in fuzzing.COMMANDS if c[0] in ("check", "live") or c[:2] in (("report", "--all"), ("timeline", "--force")) or "--samples" in c]
 
 

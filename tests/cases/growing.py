@@ -41,17 +41,17 @@ def of_site(done):
 @mt.variants(("c", "fill"), ("c", "map"), ("c", "works"), ("c", "warmup"), ("c", "keeps"), ("c", "block"), ("c", "shared"), ("c", "private"),
              ("c", "file"), ("c", "forks"), ("c", "stages"), ("c", "renews"), ("c", "turns"), ("c", "loads"), ("c", "waits"), ("c", "pairs"), ("c++", "fill"), ("c++", "block"),
              ("c++", "filled"), ("c++", "pushes"), ("python", "fill"),
-             ("pools", "piles"), ("pools", "closes"), ("pools", "pooled"), ("extension", "keeps"), ("extension", "frees"),
-             ("python", "keeps"), ("python", "block"), ("c", "cleans"), ("c", "moves"), ("c", "drops"), ("python", "memo"), ("python", "layers"), ("perl", "map"),
-             long=[("python", "map"), ("python", "warmup"), ("python", "turns"), ("c", "epochs"), ("c", "starts"), ("python", "recalls"), ("python", "values"), ("perl", "fill")])
+             ("pools", "piles"), ("pools", "closes"), ("extension", "keeps"), ("extension", "frees"),
+             ("python", "keeps"), ("python", "block"), ("c", "cleans"), ("c", "moves"), ("c", "drops"), ("python", "layers"),
+             long=[("pools", "pooled"), ("python", "memo"), ("perl", "map"), ("python", "map"), ("python", "warmup"), ("python", "turns"), ("c", "epochs"), ("c", "starts"), ("python", "recalls"), ("python", "values"), ("perl", "fill")])
 def case_one_opinion(language, form):
     mt.need(language if language == "perl" else "cc")
     opinions = opinions_of(run(language, form).trace)
     mt.equal(set(opinions.values()), {form in SICK}, "opinions %s" % opinions)
 
 
-@mt.variants(("c", "keeps"), ("c", "block"), ("c", "stages"), ("c", "turns"), ("c", "waits"), ("extension", "keeps"), ("python", "keeps"), ("python", "turns"), ("c", "cleans"),
-             ("python", "memo"), ("python", "layers"))
+@mt.variants(("c", "keeps"), ("c", "block"), ("c", "stages"), ("c", "turns"), ("c", "waits"), ("extension", "keeps"), ("python", "keeps"), ("python", "turns"), ("c", "cleans"), ("python", "layers"),
+             long=[("python", "memo")])
 def case_figures(language, form):
     """Bytes within 2 %, the rate by time within 5 % of the program's own."""
     done = run(language, form)
@@ -132,6 +132,7 @@ def case_processes_that_pile_up():
         mt.equal(run("pools", form).trace.json("leaks")["pile"], None, form)
 
 
+@mt.long
 def case_processes_that_pile_up_in_any_python():
     """From 3.13 on the interpreter runs Pool() in another way once it has done so a few times: the same place."""
     for _, python in frames.interpreters()[-2:]:
@@ -158,7 +159,7 @@ def check_forecasts(run_in, units):
             mt.check((site["runs_out_at_step"] or 1e9) > 10 * units, "without a limit: %s" % site["runs_out_at_step"])
 
 
-@mt.variants("v", "d")
+@mt.variants("v", long=["d"])
 def case_forecast_of_a_limit(option):
     """A run under ulimit -v, or -d, is told from three fifths of it when it ends; the one that went on names the limit that it met."""
     limit = "ulimit -%s 240000; " % option  # of which the ring, whose size depends on the machine, is a small part

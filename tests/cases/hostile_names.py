@@ -30,6 +30,7 @@ import decode
 
 BATTERY = {"graph_pools": 301, "leak": 301, "host_pressure": 301, "phase_peak": 303}  # with their seeds
 TRACES = ("devices", "gpu", "system", "tree", "imported", *BATTERY)
+LONG = ("leak", "gpu", "phase_peak", "graph_pools")
 BYS = ("stack", "site", "function", "file", "library", "category", "thread", "process", "size")
 # Each command's ways to print; None: it is run in a case of its own.
 COMMANDS = {
@@ -199,7 +200,7 @@ def case_every_field_is_changed():
     mt.equal(wanted - changed, set(), "fields that no trace has")
 
 
-@mt.variants(*[t for t in TRACES if t != "leak"], long=("leak",))
+@mt.variants(*[t for t in TRACES if t not in LONG], long=LONG)
 def case_trace(name):
     traces, number = rewritten(), TRACES.index(name)
     wrong = all_commands(traces[number][1], traces[(number + 1) % len(traces)][1], number)

@@ -234,6 +234,7 @@ def case_the_healthy_twin_has_no_verdict():
     mt.check("host_pressure" not in kinds and "limit" not in kinds, "the healthy twin has verdicts %s" % kinds)
 
 
+@mt.long
 def case_killed_at_a_lower_limit():
     """The same in a cgroup that is too small in the end: the kernel kills it, and the report says who, why, and what was where."""
     done = run("--endless", limit=640 * MIB)

@@ -57,6 +57,7 @@ def case_evaluation_healthy():
     mt.equal(pool["peak_allocated_bytes"], max(done.account["train_peak_bytes"], done.account["end"]["peak_allocated_bytes"]), "the pool's peak")
 
 
+@mt.long
 def case_imports_are_no_leak():
     done = gpu.run([gpu.python(), "-c", "import torch\nraise SystemExit(1)"])
     mt.equal((done.status, certain(done)), (1, []))
@@ -103,6 +104,7 @@ def case_incident4():
     mt.equal(done.trace.report["system"]["ledger"]["total_bytes"], LIMIT)
 
 
+@mt.long
 def case_incident4_healthy():
     """At the moment at which it stood still it has as much beside, and room."""
     done = limited(LIMIT, "--healthy", "--spike", str(sick().account["spike_bytes"]))

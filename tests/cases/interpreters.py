@@ -138,7 +138,7 @@ def outermost(trace):
     return {named.get(pc, "no stack"): count for pc, count in ends.items()}
 
 
-@mt.variants("venv", "debian-stripped", "static", long=("debian",))
+@mt.variants("venv", "debian-stripped", long=("static", "debian"))
 def case_stacks_reach_the_start(name):
     """Of all that PyTorch does while it is imported: main() is called at one place, a thread's function at another."""
     python, env = of(name)

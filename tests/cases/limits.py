@@ -126,7 +126,7 @@ def case_disk_limit():
     mt.check(trace.bytes() <= 2 << 20, "%d bytes where 1 MiB was allowed" % trace.bytes())
 
 
-@mt.variants((17, True), (20, False))
+@mt.variants((17, True), long=[(20, False)])
 def case_call_tree_at_the_limit(depth, fits):
     """It has what rings don't need, not half of that; what does not fit is said."""
     trace = run(env={"MEMTRACE_LIMIT": "16M"}, command=[mt.program("branches"), str(depth)])

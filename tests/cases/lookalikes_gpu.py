@@ -24,13 +24,13 @@ def kinds(done):
     return {v["kind"] for v in done.trace.report["verdicts"]}
 
 
-@mt.variants("driver_pool", "pinned", "idle", "serving")
+@mt.variants("driver_pool", "idle", "serving", long=["pinned"])
 def case_no_verdict(kind):
     done = run(kind)
     mt.equal((done.status, done.trace.report["status"], kinds(done)), (0, "ok", set()), "%s: exit, status and verdicts" % kind)
 
 
-@mt.variants("driver_pool", "pinned", "serving")
+@mt.variants("driver_pool", "serving", long=["pinned"])
 def case_twin_leaks(kind):
     """What is kept is what the program kept, but for its first steps; a batch is at most 8 MiB and is rounded up to twice that."""
     done = run(kind, "--sick")

@@ -20,6 +20,8 @@ def marks(trace):
     trace.intact()
     names, found = {}, []
     for line in trace.tool("dump", "--json", timeout=60).out.splitlines():
+        if '"mark"' not in line and '"name"' not in line:
+            continue
         row = json.loads(line)
         kind = row.get("record", row.get("what", row.get("type")))
         if kind == "name":

@@ -197,7 +197,7 @@ def case_lines():
     for version, path in interpreters():
         table = os.path.join(mt.scratch(), "lines")
         mt.check(mt.execute([path, os.path.join(mt.TOP, "tests/programs/pylines.py"), table]).status == 0, "no lines")
-        done = mt.execute([os.path.join(mt.BUILD, "tests/unit/test_pylines")], env=mt.clean_env(PYLINES=table))
+        done = mt.execute([os.path.join(mt.BUILD, "asan/tests/unit/test_pylines")], env=mt.clean_env(PYLINES=table))
         mt.check(done.status == 0, "%s: %s" % (version, done.out[:500]))
 
 

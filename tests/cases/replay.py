@@ -95,6 +95,7 @@ def case_a_change_takes_little_memory():
     mt.equal((done.status, done.err), (0, ""), "within 1.5 GB of addresses")
 
 
+@mt.long
 def case_a_larger_batch():
     """Twice the batch: what a real run of it needed lies between what whatif says."""
     traced, real = replays.batches(32, traced=True), replays.batches(64).said
@@ -153,6 +154,7 @@ def case_which_leaks_there_are():
         mt.equal((done.status, said in done.err), (2, True), "%s: %s" % (text, done.err))
 
 
+@mt.long
 def case_a_neighbour_on_the_card():
     """Its memory stays what it was."""
     folder = mt.scratch("standin")
@@ -215,6 +217,7 @@ def case_a_folded_trace():
     mt.check("the disk limit left events out of the trace, so of other settings nothing can be said" in text and "no setting can need less" in text, text)
 
 
+@mt.long
 def case_sampled_stacks():
     """Of pools all requests have stacks even so, and all answers are as of any trace."""
     done = run(None, ROOM, traced=True, words=("--keeping", "3000000"), env=(("MEMTRACE_STACKS", "sample"),))

@@ -51,6 +51,7 @@ def case_the_screen():
         mt.check(words in text, "%r is not in %s" % (words, text))
 
 
+@mt.long
 def case_healthy_twin():
     report = run("--healthy").trace.report
     mt.equal((report["status"], report["verdicts"]), ("ok", []), "status, verdicts")

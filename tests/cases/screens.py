@@ -82,7 +82,7 @@ def case_spike_is_named():
 FREED = r" freed by \d+ \(\+/- [\d.]+ (?:[KMG]i)?B\): [\d.]+ (?:[KMG]i)?B to the kernel, [\d.]+ (?:[KMG]i)?B kept\b"
 
 
-@mt.variants(60, 80, 93, 140)
+@mt.variants(60, 80, long=[93, 140])
 def case_no_figure_is_cut(columns):
     """Whatever the width: lines fit, and no pid, figure or heading loses a part. A name may."""
     for name in PROGRAMS if columns == 80 else ("cpp", "spike", "healthy-shell"):

@@ -62,12 +62,12 @@ def case_who_made_them():
     mt.check("hand_over makes more and more files in /dev/shm" in re.sub(r"\s+", " ", done.trace.tool("report").out), done.trace.tool("report").out)
 
 
-def case_files_that_go_again_do_not_grow():
+@mt.variants("ahead", long=["twin", "ring"])
+def case_files_that_go_again_do_not_grow(how):
     """Each batch is unlinked once it was read, also where 16 are made ahead; and a ring of buffers is made once."""
-    for how in "twin", "ring", "ahead":
-        done = mt.shimmed([sys.executable, os.path.join(mt.TOP, "tests/programs/truth/shm_batches.py"), how])
-        done.trace.settle()
-        mt.equal([f for f in done.trace.report["facts"] if "/dev/shm" in f["evidence"]], [], how)
+    done = mt.shimmed([sys.executable, os.path.join(mt.TOP, "tests/programs/truth/shm_batches.py"), how])
+    done.trace.settle()
+    mt.equal([f for f in done.trace.report["facts"] if "/dev/shm" in f["evidence"]], [], how)
 
 
 def case_workers_of_one_line_are_added_up():

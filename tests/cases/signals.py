@@ -45,7 +45,7 @@ def jump(mode, loops):
 
 
 def case_jumps_at_one_depth():
-    jump("same", 100000)
+    jump("same", 40000)
 
 
 def case_jumps_and_deeper():

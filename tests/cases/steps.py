@@ -53,14 +53,14 @@ def command(run, *words, status=0):
     return done
 
 
-@mt.variants(("evaluate", 60, 1), ("accumulate", 40, 4), ("leak", 60, 1), ("epochs", 100, 1), ("infer", 200, 6))
+@mt.variants(("evaluate", 60, 1), ("accumulate", 40, 4), ("leak", 60, 1), ("infer", 200, 6), long=[("epochs", 100, 1)])
 def case_steps(mode, steps, micro):
     """Without an optimizer, six layers in a step look like six micro-steps."""
     found = run_of(mode, steps).steps()
     mt.equal((found["count"], found["source"], found["micro_steps"]), (steps, "inferred", micro))
 
 
-@mt.variants(("evaluate", 60), ("accumulate", 40), ("leak", 60), ("epochs", 100), ("infer", 200))
+@mt.variants(("evaluate", 60), ("accumulate", 40), ("leak", 60), ("infer", 200), long=[("epochs", 100)])
 def case_steps_are_when_the_program_says(mode, steps):
     """A step found begins in the program's own step of that number, or after the one before it."""
     run = run_of(mode, steps)
@@ -112,6 +112,7 @@ def case_the_leak_is_found_by_its_site():
     mt.equal((site["mean_block_bytes"], site["how"], site["certainty"]), (LEAK, "more blocks", "high"))
 
 
+@mt.long
 def case_a_leak_that_gets_faster():
     run = run_of("faster", 120)
     growth = run.steps()["growth"]["host"]
@@ -120,7 +121,7 @@ def case_a_leak_that_gets_faster():
     mt.between(LEAK / 20 * 0.9, growth["acceleration"], LEAK / 20 * 1.1, "acceleration")
 
 
-@mt.variants(("evaluate", 60), ("epochs", 100), ("accumulate", 40), ("infer", 200))
+@mt.variants(("evaluate", 60), ("accumulate", 40), ("infer", 200), long=[("epochs", 100)])
 def case_what_does_not_leak_is_not_called_so(mode, steps):
     sites = run_of(mode, steps).trace.json("leaks", "--by", "function")["sites"]
     wrong = [(s["kind"], s["slope_bytes_per_step"], s["stack"][:3]) for s in sites

@@ -10,6 +10,7 @@ import mt
 import strangers
 
 SHORT = [run for run in strangers.programs() if run.short]
+SLOW = [(run.name,) for run in SHORT if run.pause != "0"]
 
 
 @mt.once
@@ -26,7 +27,7 @@ def case_true(name):
     mt.check(found.how == "right" and not found.notes, strangers.row(found))
 
 
-@mt.variants(*[(run.name,) for run in SHORT if run.pause != "0"])
+@mt.variants(*SLOW[::2], long=SLOW[1::2])
 def case_however_fast(name):
     """The same events, slower: the same answer."""
     fast, slow = judged(name.split("@")[0]), judged(name)

@@ -11,7 +11,7 @@ import mt
 import trials
 
 
-@mt.variants("frag_lengths", "leak_cancelled", long=("copies_cast", "full_later"))
+@mt.variants("frag_lengths", long=("leak_cancelled", "copies_cast", "full_later"))
 def case_advice_helps(name):
     trials.check(name)
 
@@ -35,7 +35,7 @@ def case_a_unit_of_work_is_a_step():
     mt.between(0.98 * kept, steps["growth"]["cuda:0 pool"]["bytes_per_step"], 1.02 * kept, "more each step")
 
 
-@mt.variants("leak_behind_loading", "leak_windows")
+@mt.variants("leak_windows", long=["leak_behind_loading"])
 def case_figures_a_step_are_the_programs(name):
     trials.figures_a_step_are_the_programs(name)
 
@@ -58,6 +58,7 @@ def case_what_is_kept_is_counted_from_there_on():
     mt.between(0.98 * each * (len(live) + 1 - since), verdict["bytes"], 1.02 * each * (len(live) + 1 - since), "bytes beside it")
 
 
+@mt.long
 def case_lines_of_others_are_named():
     """Who pins segments, and what a neighbour that is traced holds most of: in the evidence, the sites and, of the neighbour, the advice."""
     held, = [v for v in trials.traced("frag_lengths").trace.report["verdicts"] if v["kind"] == "fragmentation"]
@@ -74,6 +75,7 @@ def case_a_copy_that_was_begun_is_one():
     mt.check("the last one was being made when it failed" in evidence and "no copies" not in screen, screen)
 
 
+@mt.long
 def case_small_holes_are_none_for_large_requests():
     """Half of all small tensors are gone; a large request may not lie in their segments, however large the holes together."""
     done = trials.run("small_holes")

@@ -20,6 +20,7 @@ def case_what_grows_beside_the_pool_is_a_leak():
     mt.equal([v["kind"] for v in said("frames")], ["leak"], "verdicts")
 
 
+@mt.long
 def case_attempts_by_several_lines_are_one():
     """What the first one left, too: three lines of the caller's, one of the callee's."""
     verdict = check("halves_lines")
@@ -37,6 +38,7 @@ def case_two_leaks_at_one_pace():
     check_both_lines("two_lists", 70000, 45000)
 
 
+@mt.long
 def case_another_card_has_room():
     verdict = check("second_card")
     mt.check("put a part of it on cuda:1, which had 8" in verdict["advice"], verdict["advice"])

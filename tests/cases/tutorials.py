@@ -42,7 +42,7 @@ def shown(want, got):
         at += lines[at:].index(masked(line)) + 1
 
 
-@mt.variants("A training runs out of host memory", "A training runs out of device memory", "A C++ server grows", "DataLoader workers that grow")
+@mt.variants("A training runs out of host memory", "A training runs out of device memory", "A C++ server grows", long=["DataLoader workers that grow"])
 def case_runs_as_it_says(title):
     blocks = sections()[title]
     folder, ran = mt.scratch("tutorial"), 0

@@ -150,6 +150,7 @@ def shim_verified(command, **env):
     return totals, done
 
 
+@mt.long
 def case_shim_verifies_torch():
     """MEMTRACE_VERIFY=1: every capture of one PyTorch run."""
     if not mt.has_module("torch"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""All that tests/cases/fuzz.py has a fifth of: traces cut at every byte of a block, cut and with bits turned at random."""
+"""All that tests/cases/fuzz.py has a tenth of: traces cut at every byte of a block, cut and with bits turned at random."""
 # timeout: 900
 import os
 import sys

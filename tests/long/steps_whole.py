@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Steps and phases of a training that is recorded from its beginning, `import torch` included; steps.py has the others."""
+"""Steps and phases of a training that is recorded from its beginning, `import torch` included; cases/steps.py has the others."""
 # timeout: 300
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path[:0] = [os.path.join(TESTS, "lib"), os.path.join(TESTS, "cases")]
 import mt
 from steps import LEAK, PROGRAM, WHOLE, run_of
 
