@@ -131,10 +131,10 @@ struct evidence_growth {
 	const char *extension; /* the function of a C extension that the site's line called for it; NULL = none */
 	/* on a host "the heap", "mapped memory", "the interpreter's arenas" or "pinned memory"; NULL = the heap */
 	const char *of;
-	bool outside_pool;   /* device memory that is no pool's */
-	unsigned sites;      /* in the group */
-	uint64_t site_bytes; /* of `bytes`, what `site` made */
-	const char *second;  /* which makes most besides `site`; NULL = it is alone */
+	enum model_kind kind; /* MODEL_DEVICE: device memory that is no pool's */
+	unsigned sites;       /* in the group */
+	uint64_t site_bytes;  /* of `bytes`, what `site` made */
+	const char *second;   /* which makes most besides `site`; NULL = it is alone */
 	uint64_t second_bytes;
 	uint32_t pid; /* 0 = there is only one process */
 	struct {

@@ -137,7 +137,7 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 		.site = site_of(p->diagnosis, o),
 		.extension = extension_of(p, o),
 		.of = memory_of(p->kind, arenas),
-		.outside_pool = p->kind == MODEL_DEVICE,
+		.kind = p->kind,
 		.sites = 1,
 		.pid = reader_processes(p->diagnosis->selection->reader) > 1 ? whose->pid : 0,
 		.fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },

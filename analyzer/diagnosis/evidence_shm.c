@@ -111,6 +111,7 @@ struct evidence_growth evidence_shm_growth(struct diagnosis *diagnosis)
 	return (struct evidence_growth){
 		.site = s->site,
 		.of = "/dev/shm",
+		.kind = MODEL_MAP,
 		.in_files = true,
 		.sites = 1,
 		.site_bytes = s->bytes,

@@ -225,7 +225,7 @@ static void describe_growth(struct verdict *out, const struct evidence_device *d
 
 	if (keeps_graph) {
 		SAY(advice, keeps_graph, .site = g->site);
-	} else if (g->outside_pool) {
+	} else if (g->kind == MODEL_DEVICE) {
 		SAY(advice, keeps_from_driver, .site = g->site);
 	} else {
 		SAY(advice, find_holder, .site = g->site);
@@ -918,7 +918,7 @@ static uint64_t grown_outside(const struct evidence_device *d)
 {
 	uint64_t sum = 0;
 	LIST_EACH (struct evidence_growth, g, d->growth)
-		sum += g->outside_pool && evidence_is_leak(g) ? g->bytes : 0;
+		sum += g->kind == MODEL_DEVICE && evidence_is_leak(g) ? g->bytes : 0;
 	return sum;
 }
 

@@ -25,6 +25,7 @@ static inline enum finding holds_as(struct verdict *out, const struct evidence_g
 						      [CERTAINTY_MEDIUM] = CONFIDENCE_unsaid,
 						      [CERTAINTY_HIGH] = CONFIDENCE_counted };
 	out->bytes = bytes;
+	out->growth = g;
 	out->confidence = confidence_value(confidence[g->fit.certainty]);
 	return FINDING_HOLDS;
 }

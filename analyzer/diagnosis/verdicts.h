@@ -54,6 +54,7 @@ struct verdict {
 	const struct evidence_device *device; /* NULL = the host */
 	uint64_t bytes;                       /* that it is about, and ranked by */
 	double confidence;                    /* 0..1 */
+	const struct evidence_growth *growth; /* the largest that it is about, borrowed; NULL = it is about no growth */
 	struct reasons evidence;              /* of a FINDING_UNKNOWN what is missing */
 	struct reasons advice;                /* empty: there is none */
 	const char *sites[VERDICT_SITES];     /* borrowed from the evidence; NULL at the end if fewer */

@@ -21,16 +21,10 @@ window.memtrace = {}; // what tests look at
 
 // ---- what is looked at ----
 
-// The memory that failed, else the device with the most, else the host's larger kind.
-function usualTrack() {
-  const oom = data.raw.moments.find(m => m.name === "OOM" && data.tracks.some(t => t.name === m.track));
-  if (oom) return data.tracks.find(t => t.name === oom.track);
-  const most = kinds => data.tracks.filter(t => kinds.includes(t.kind) && t.peak).sort((a, b) => b.peak - a.peak)[0];
-  return most(["pool"]) ?? most(["device"]) ?? most(["heap"]) ?? most(["map"]) ?? data.tracks[0];
-}
-
+// That which was chosen, else what the verdict is about, else the largest.
 function track() {
-  return data.tracks.find(t => t.name === state.track) ?? usualTrack();
+  const named = name => data.tracks.find(t => t.name === name && t.peak);
+  return named(state.track) ?? named(data.raw.opens_on) ?? data.tracks.reduce((most, t) => t.peak > most.peak ? t : most);
 }
 
 // ---- the frame ----

@@ -76,6 +76,23 @@ def case_a_failure_is_on_each_memory_of_its_device():
         mt.check(marks and "OOM" in buttons and at == "OOM", "%s: %s marks, %s, at %s" % (track, marks, buttons, at))
 
 
+MAPPED = "import mmap, time\nkeep = []\nfor i in range(60):\n    keep.append(mmap.mmap(-1, 4 << 20))\n    bytearray(1 << 20)\n    time.sleep(0.005)\n"
+
+
+@mt.variants("leak", "host_leak", "capacity", "mapped", "heap")
+def case_opens_on_what_is_said_first(kind):
+    """On the memory that failed, else that of the first verdict, else that whose growth or peak is named, whatever else is larger."""
+    code = {"mapped": MAPPED, "heap": MAPPED + "bulk = [bytearray(50000) for _ in range(4000)]"}.get(kind)
+    page = browser.page(mt.shimmed([mt.python(), "-c", code]).trace.settle().path) if code else page_checks.generated(kind)[1]
+    name, first, larger = browser.ask(page, """
+        const d = memtrace.data, t = memtrace.track();
+        return [t.name, document.querySelector("#verdict").innerText, d.tracks.filter(x => x.peak > t.peak).map(x => x.name)];""")
+    want, words = {"leak": ("cuda:0 pool", "cuda:0"), "capacity": ("cuda:0 pool", "GPU 0"), "host_leak": ("heap", "heap"),
+                   "mapped": ("map", " mapped at "), "heap": ("heap", " of heap at ")}[kind]
+    mt.check(name == want and words in first, "it opens on %s, and says %s" % (name, first))
+    mt.check(larger or kind != "heap", "nothing else is larger, so this case shows little")
+
+
 def case_short_times_are_told():
     """A step of less than a millisecond is not 0.000 s."""
     _, page = page_checks.generated("leak")

@@ -525,11 +525,11 @@ TEST(a_leak_outside_of_the_pool)
 	judge();
 	CHECK(only(VERDICT_OUTSIDE_POOL));
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 10);
-	growths[0].outside_pool = true;
+	growths[0].kind = MODEL_DEVICE;
 	judge();
 	CHECK(only(VERDICT_LEAK) && out(VERDICT_OUTSIDE_POOL));
 	CHECK(SAYS(LEAK, keeps_from_driver));
-	growths[0].outside_pool = false;
+	growths[0].kind = MODEL_POOL;
 	judge();
 	CHECK(held(VERDICT_LEAK) && held(VERDICT_OUTSIDE_POOL));
 }

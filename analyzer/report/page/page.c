@@ -84,6 +84,7 @@ static json_t *page_data(const struct report *r, const struct page_content *c, j
 		page_series_json(o, r->selection, devices);
 		page_resident_json(o, r);
 		page_device_samples_json(o, r, devices);
+		page_opens_json(o, r);
 		page_moments_json(o, r, devices);
 		page_growth_json(o, r, t, devices);
 		page_tree_json(o, t);

@@ -77,6 +77,8 @@ void page_series_json(json_t *o, const struct selection *sel, const bool *device
 /* "resident", of the host, and "device_samples": what else was on devices */
 void page_resident_json(json_t *o, const struct report *r);
 void page_device_samples_json(json_t *o, const struct report *r, const bool *devices);
+/* "opens_on": the track that is looked at first */
+void page_opens_json(json_t *o, const struct report *r);
 /* "moments": failures, peaks, the end */
 void page_moments_json(json_t *o, const struct report *r, const bool *devices);
 void page_growth_json(json_t *o, const struct report *r, struct page_tree *t, const bool *devices);

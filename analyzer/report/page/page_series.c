@@ -4,6 +4,7 @@
 #include "analyzer/report/json/json_devices.h"
 #include "analyzer/report/page/page_internal.h"
 #include "analyzer/timeline/sample_series.h"
+#include "analyzer/util/output.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -198,6 +199,8 @@ void page_device_samples_json(json_t *o, const struct report *r, const bool *dev
 	json_object_set_new(o, "device_samples", list);
 }
 
+static const char *const tracks[] = { [MODEL_HEAP] = "heap", [MODEL_MAP] = "map", [MODEL_PINNED] = "pinned" };
+
 /* ---- moments ------------------------------------------------------------------------------------------------- */
 
 /* `at` is what --at takes for it. */
@@ -238,9 +241,18 @@ static void add_ooms(json_t *list, const struct report *r, const struct model_de
 	}
 }
 
+/* "opens_on": the track of the memory that the first words are about. */
+void page_opens_json(json_t *o, const struct report *r)
+{
+	const struct report_memory m = report_first_memory(r);
+	const struct model_device *d = m.device == MODEL_NO_DEVICE ? NULL : model_device(r->selection->model, m.device);
+	char *track = d ? output_format("%s%s", d->name, m.kind == MODEL_POOL ? " pool" : "") : strdup(tracks[m.kind]);
+	json_object_set_new(o, "opens_on", json_text(track));
+	free(track);
+}
+
 void page_moments_json(json_t *o, const struct report *r, const bool *devices)
 {
-	static const char *const tracks[] = { [MODEL_HEAP] = "heap", [MODEL_MAP] = "map", [MODEL_PINNED] = "pinned" };
 	const struct selection *sel = r->selection;
 	json_t *list = json_array();
 	char track[64];

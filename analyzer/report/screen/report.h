@@ -129,6 +129,13 @@ unsigned report_print_alive(const struct report *r, unsigned room);
 /* The device, or host, that the screen is about: where the failure or the first cause is, else the device with the most
  * memory in use, else the host. */
 const struct diagnosis_space *report_main_space(const struct report *r);
+/* report_headline.c. The memory that the first words are about: that failed, else of the first verdict, else that grew,
+ * else whose peak is named. */
+struct report_memory {
+	enum model_kind kind;
+	uint32_t device; /* MODEL_NO_DEVICE of the host */
+};
+struct report_memory report_first_memory(const struct report *r);
 unsigned report_print_phases(const struct report *r, unsigned room);
 unsigned report_print_advice(const struct report *r, unsigned room);
 unsigned report_print_unknown(const struct report *r, unsigned room);

@@ -293,20 +293,35 @@ static const struct evidence_growth *grown_files(const struct report *r)
 	return NULL;
 }
 
-/* NULL: nothing goes on growing. */
-static char *grown_text(const struct report *r)
+/* What grew most: one of them, or none. */
+struct grown {
+	const struct evidence_growth *files;
+	const struct owner_finding *line;
+	size_t others; /* lines */
+	const struct track_finding *track;
+};
+
+static struct grown what_grew(const struct report *r)
 {
 	size_t others;
 	const struct owner_finding *line = largest_line(r, &others);
 	const struct evidence_growth *files = grown_files(r);
 	if (files && (!line || (double)files->bytes > line->growth.all_bytes))
-		return output_format("%s makes more and more files in /dev/shm, %s, %s/s", files->site,
-				     BYTES(files->bytes), BYTES((uint64_t)files->per_second));
-	const struct track_finding *track = line ? NULL : largest_track(r, OUTLOOK_NONE);
+		return (struct grown){ .files = files };
+	return line ? (struct grown){ .line = line, .others = others }
+		    : (struct grown){ .track = largest_track(r, OUTLOOK_NONE) };
+}
+
+/* NULL: nothing goes on growing. */
+static char *grown_text(const struct report *r)
+{
+	const struct grown g = what_grew(r);
 	const bool unknown = r->leaks.unproven || !(selection_has_kinds(r->selection) & MT_IMPORT_HISTORY);
-	if (!line && !track)
-		track = largest_track(r, OUTLOOK_SHORT);
-	return line      ? line_text(r, line, others)
+	if (g.files)
+		return output_format("%s makes more and more files in /dev/shm, %s, %s/s", g.files->site,
+				     BYTES(g.files->bytes), BYTES((uint64_t)g.files->per_second));
+	const struct track_finding *track = g.line || g.track ? g.track : largest_track(r, OUTLOOK_SHORT);
+	return g.line    ? line_text(r, g.line, g.others)
 	       : track   ? track_text(r, track)
 	       : unknown ? strdup("whether it grew is not known")
 			 : NULL;
@@ -373,6 +388,38 @@ static char *health_text(const struct report *r)
 	free(alive);
 	free(end);
 	return text;
+}
+
+/* ---- what the first words are about ------------------------------------------------------------------------- */
+
+/* Of a device the pool, where it has one: that knows who has the memory. */
+static struct report_memory memory_of(const struct report *r, uint32_t device, const struct evidence_growth *growth)
+{
+	if (device == MODEL_NO_DEVICE)
+		return (struct report_memory){ growth                    ? growth->kind
+					       : is_mapped(r->selection) ? MODEL_MAP
+									 : MODEL_HEAP,
+					       device };
+	const struct model_device *d = model_device(r->selection->model, device);
+	const struct model_oom *o = diagnosis_failure(d);
+	const bool pool = o ? o->pool : growth ? growth->kind == MODEL_POOL : d->layer[LAYER_POOL].peak_bytes > 0;
+	return (struct report_memory){ pool ? MODEL_POOL : MODEL_DEVICE, device };
+}
+
+struct report_memory report_first_memory(const struct report *r)
+{
+	const struct diagnosis *diagnosis = r->analysis.diagnosis;
+	const struct evidence_device *failed = report_device(r), *first = diagnosis->evidence.devices.items;
+	const struct verdict *v = diagnosis->verdicts.held_count ? &diagnosis->verdicts.held[0] : NULL;
+	if (failed && diagnosis_failure(model_device(r->selection->model, (uint32_t)(failed - first))))
+		return memory_of(r, (uint32_t)(failed - first), NULL);
+	if (v)
+		return memory_of(r, v->device ? (uint32_t)(v->device - first) : MODEL_NO_DEVICE, v->growth);
+	const struct grown g = report_is_trouble(r) ? (struct grown){ 0 } : what_grew(r);
+	return g.files   ? memory_of(r, MODEL_NO_DEVICE, g.files)
+	       : g.line  ? (struct report_memory){ g.line->kind, g.line->device }
+	       : g.track ? (struct report_memory){ g.track->place.kind, g.track->place.device }
+			 : memory_of(r, report_main_space(r)->device, NULL);
 }
 
 /* ---- trouble without a failure ------------------------------------------------------------------------------ */
