@@ -6,6 +6,7 @@ import os
 import re
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import browser
 import goldens
 import gpu
 import mt
@@ -85,6 +86,9 @@ def case_killed_at_once():
     victim, = [p["pid"] for p in report["processes"] if p["exit"]["oom_killed"] == "yes"]
     mt.check(re.search(r"^OUT OF MEMORY  host \(cgroup, 512.0 MiB\)  pid %d python  [\d.]+ s  killed by the kernel$" % victim, text, re.M), text)
     mt.check("nothing was killed" not in text, text)
+    with open(browser.page(done.trace.path), encoding="utf-8") as page:
+        head, = re.findall("<h1>(.*)</h1>", page.read())
+    mt.check(re.match(r"Out of memory: host \(cgroup, 512.0 MiB\), pid %d python, [\d.]+ s, killed by the kernel$" % victim, head), head)
 
 
 LIMIT = 1024 * MIB  # 200 MiB more than it takes by itself, which is not the same each time: when libraries give memory back is theirs

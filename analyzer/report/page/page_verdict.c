@@ -179,6 +179,26 @@ static void lower_capitals(char *text)
 		text[i] = (char)tolower((unsigned char)text[i]);
 }
 
+/* Columns of a screen are parts of one sentence: "Out of memory: host (cgroup, 640.0 MiB), pid 7 python". */
+static void join_columns(char *text)
+{
+	const char *mark = ": ";
+	char *to = text;
+	for (size_t n; *text; text += n) {
+		n = strspn(text, " ");
+		if (n > 1 && text[n]) {
+			memcpy(to, mark, 2);
+			mark = ", ";
+			to += 2;
+		} else {
+			n += !n;
+			memmove(to, text, n);
+			to += n;
+		}
+	}
+	*to = '\0';
+}
+
 /* The screen's own words, a paragraph for each sentence: what is indented goes on with the one before. */
 static void print_captured(FILE *f, const struct report *r, void (*print_it)(const struct report *))
 {
@@ -192,8 +212,10 @@ static void print_captured(FILE *f, const struct report *r, void (*print_it)(con
 		if (indent && *end) {
 			fputc(' ', f);
 		} else {
-			if (!*end)
+			if (!*end) {
 				lower_capitals(line);
+				join_columns(line);
+			}
 			fputs(*end ? end : "<h1>", f);
 			if (*end)
 				fputs("<p class=\"asked\">", f);
