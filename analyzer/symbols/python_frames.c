@@ -315,6 +315,8 @@ bool python_is_plumbing(const struct frame *f)
 		{ "/ipykernel/kernelbase.py", "shell_main" },
 		{ "/ipykernel/zmqshell.py", "run_cell" },
 		{ "/ipykernel_launcher.py", "<module>" },
+		{ "/libmemtrace/notebook.py", "memtrace" },
+		{ "/libmemtrace/notebook.py", "_run" },
 	};
 	const char *point = strrchr(f->function, '.'), *function = point && point[1] ? point + 1 : f->function;
 	for (size_t i = 0; i < sizeof(plumbing) / sizeof(*plumbing); i++)

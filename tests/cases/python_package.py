@@ -116,6 +116,57 @@ run(5, "import libmemtrace\\ndef holds():\\n    inner = bytearray(6 << 20)\\n   
 """
 
 
+MAGIC = CELLS[:CELLS.index("class Shell")] + """
+import traceback
+class Shell:
+    compile, execution_count, failed = Compiler(), 1, None
+    def register_magics(self, magics):
+        self.magics = magics(self)
+    def transform_cell(self, cell):
+        return cell
+    def _showtraceback(self, kind, value, lines):
+        print("SHOWN", self.failed, *lines)
+    def run(self, number, line, cell):  # a cell of %%memtrace: IPython counts on before it runs
+        self.compile.cache("magic", number, raw_code="magic %d" % number)
+        self.execution_count = number + 1
+        try:
+            self.magics.memtrace(line, cell)
+        except Exception as error:
+            self.failed = number
+            self._showtraceback(type(error), error, error._render_traceback_())
+    def run_cell(self, cell):
+        result = types.SimpleNamespace(error_before_exec=None, error_in_exec=None)
+        try:
+            exec(compile(cell, self.compile.cache(cell, self.execution_count, raw_code=cell), "exec"), scope)
+        except Exception as error:
+            result.error_in_exec = error
+            self._showtraceback(type(error), error, [type(error).__name__, str(traceback.extract_tb(error.__traceback__)[-1].lineno if not isinstance(error, SyntaxError) else error.lineno)])
+        return result
+import libmemtrace
+shell, scope = Shell(), {}
+libmemtrace.load_ipython_extension(shell)
+libmemtrace.load_ipython_extension(shell)  # %reload_ext
+shell.run(4, "", "rows = []\\nfor i in range(30):\\n    rows.append(bytearray(1 << 20))")
+shell.run(5, "peak -n 1", "    more = [bytearray(40 << 20),\\n            bytearray(1 << 20)]".replace("    more", "more"))
+shell.run(6, "", "rows = []\\n1 / 0\\n")
+shell.run(7, "", "rows = (")
+shell.run(8, "", "%%time\\nrows")
+"""
+
+
+def case_cells_of_the_magic():
+    """They have the number and the lines that their author sees, and what %%memtrace says is about them; a cell that fails has failed, which is said once."""
+    done = mt.shimmed([mt.python(), "-c", MAGIC], env={"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1"})
+    mt.equal((done.status, done.err), (0, ""), "%s" % done)
+    mt.check(re.match(r"heap +\+30\.\d MiB by this cell, at most \+30\.\d MiB\nLARGEST OWNERS .*\n +30\.0 MiB +\S+ % +<module> +In \[4\]:4\b", done.out), done.out)
+    mt.check(re.search(r"^HEAP .*\n +\S+ MiB +\S+ % +\d+  <module>   In \[5\]:[23]\b", done.out, re.M), done.out)
+    mt.equal(re.findall("SHOWN.*", done.out), ["SHOWN 6 ZeroDivisionError 3", "SHOWN 7 SyntaxError 2", "SHOWN 8 SyntaxError 1"])
+    trace = done.trace.settle()
+    names = {row["phase"] for row in json.loads(trace.tool("timeline", "--by", "phase", "--json").out)["phases"]}
+    mt.check({"In [%d]" % number for number in (4, 5, 6, 7, 8)} <= names, names)
+    mt.check("Magics." not in trace.tool("peak").out and "Magics._run" in trace.tool("peak", "--all-frames").out, "what runs cells is left out")
+
+
 def case_lines_of_cells():
     """Code of a cell has the number that its author sees, whatever IPython or ipykernel call its file; what runs cells is left out."""
     done = mt.shimmed([mt.python(), "-c", CELLS], env={"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1", "MEMTRACE_HOLDERS": "1"})
