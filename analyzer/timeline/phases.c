@@ -344,6 +344,9 @@ static char *line_name(const struct run *r, const struct line *l)
 {
 	const struct process_code *code = process_code(r->process, l->code),
 				  *callee = l->wrapped ? NULL : process_code(r->process, l->callee);
+	/* what only leads to other code: that has lines of its own */
+	if (callee && python_is_plumbing(&(struct frame){ .function = callee->name, .file = callee->file }))
+		callee = NULL;
 	char *name = NULL, cell[PROCESS_CELL_NAME];
 	if (l->imports)
 		return strdup("imports");

@@ -75,11 +75,11 @@ function text(ctx, words, x, y, colour, align = "left", back = null) {
   return w;
 }
 
-// Of "FILE:LINE FUNCTION" what there is room for: all, the function, its end, or nothing.
+// Of "FILE:LINE FUNCTION" what there is room for: all, the function, its end, or nothing. Of another name all or nothing.
 function phaseName(ctx, name, room) {
   ctx.font = `${11 * devicePixelRatio}px ${css("--sans")}`;
-  const own = name.slice(name.indexOf(" ") + 1);
-  return [name, own, own.slice(own.lastIndexOf(".") + 1)].map(shownName).find(n => ctx.measureText(n).width <= room) ?? "";
+  const own = /^(?:In \[\d+\]|[^ ]+):\d+ (.*)$/.exec(name)?.[1] ?? name;
+  return [name, ...own === name ? [] : [own, own.slice(own.lastIndexOf(".") + 1)]].map(shownName).find(n => ctx.measureText(n).width <= room) ?? "";
 }
 
 const shownName = name => cut(name, 60);

@@ -20,6 +20,8 @@ LINES = {  # of the script: what its line calls, and the name that follows
     23: ((COMPILED,), None),
     24: (((TORCH + "_tensor.py", "Tensor.backward", 525),), "Tensor.backward"),
     25: ((), None),
+    26: ((("/venv/lib/python3.11/site-packages/IPython/core/interactiveshell.py", "InteractiveShell.run_cell_magic", 2644),
+          ("/venv/lib/python3.11/site-packages/IPython/core/interactiveshell.py", "InteractiveShell.var_expand", 3900)), None),  # only leads to a cell
 }
 
 

@@ -327,7 +327,7 @@ def case_notebook():
     first, _, rest = plain.out.partition("\n")
     mt.check(plain.status == 0 and first.startswith("memtrace records this kernel from now on, to ") and rest.startswith("ran 52428800\nheap         +50.0 MiB by this cell, at most +50."), plain)
     done = mt.shimmed(command, env=reach.environment(IPYTHONDIR=mt.scratch("ipython")), timeout=300)
-    mt.check(done.status == 0 and re.match(r"ran 52428800\nheap +\+50\.0 MiB by this cell, at most \+50\.\d MiB\nLARGEST OWNERS of the heap .*\n +50\.0 MiB +\d+\.\d % +<module> +In \[\d+\]:1\b", done.out), done)
+    mt.check(done.status == 0 and re.match(r"ran 52428800\nheap +\+50\.0 MiB by this cell, at most \+50\.\d MiB\nLARGEST OWNERS of the heap .*\n +50\.0 MiB +\d+\.\d % +<module> +In \[\d+\]:2\b", done.out), done)
     mt.check(done.trace.settle().report["complete"], "our own commands count as children that were lost")
     mt.check("option '--nonsense'" in done.out, "what was wrong is not said: %s" % done)
     phases_are(done.trace.settle(), "In [1]")
