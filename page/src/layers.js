@@ -51,13 +51,13 @@ const rest = {
   unexplained: ["not explained", "--unexplained"], free: ["free", "--free"],
 };
 
-// What a device holds beside the track's own memory. What was sampled holds from one sample to the next; at the moment
-// of the ledger its figures stand.
+// What a device holds beside the track's own memory. A context is there as long as its process has memory; what else was
+// sampled holds from one sample to the next; at the moment of the ledger its figures stand.
 function deviceLayers(data, track, total, own) {
   const values = Object.fromEntries(Object.keys(rest).map(key => [key, new Float64Array(data.count)])), less = (a, b) => Math.max(0, a - b);
   const samples = data.raw.device_samples.find(s => s.device === track.device), pool = track.kind === "pool";
   const reserved = pool && windowsOf(data, "reserved", track.device), driver = windowsOf(data, "device", track.device);
-  const contexts = samples && highest(data, samples.at_s, samples.beyond), others = samples && highest(data, samples.at_s, samples.others);
+  const [contexts, others, unexplained] = ["contexts", "others", "unexplained"].map(key => samples && highest(data, samples.at_s, samples[key]));
   for (let i = 0; i < data.count; i++) {
     const held = Math.max(own[i], reserved?.[i] ?? 0);
     values.unused[i] = held - own[i];
@@ -65,6 +65,7 @@ function deviceLayers(data, track, total, own) {
     const left = total ? less(total, held + values.outside[i]) : Infinity; // between samples it is not known better
     values.neighbours[i] = Math.min(left, others?.[i] ?? 0);
     values.contexts[i] = Math.min(left - values.neighbours[i], contexts?.[i] ?? 0);
+    values.unexplained[i] = Math.min(left - values.neighbours[i] - values.contexts[i], unexplained?.[i] ?? 0);
   }
   const l = data.report.devices.find(d => d.name === track.device)?.ledger, at = l?.at_s == null ? -1 : windowAt(data, l.at_s);
   if (at >= 0 && Math.abs(data.times[at + 1] - l.at_s) < 1e-6) {

@@ -63,6 +63,12 @@ uint64_t device_ledger_known(const struct device_ledger *l);
 /* device_ledger_samples.c: what the driver's own list of processes adds: contexts of traced ones, and who else is
  * there. */
 int device_ledger_take_samples(struct device_ledger *l, const struct model *m, const struct samples *samples);
+/* Live bytes of a series in the stretch around `ns`; false if they changed. */
+bool device_ledger_still_at(const struct model *m, const struct model_series *s, uint64_t ns, uint64_t *bytes);
+/* A sample is about that device, or a process on it. */
+bool device_ledger_is_of(const struct model_device *d, const struct sample_subject *s);
+/* What the driver charges a process beyond its own memory; MODEL_UNKNOWN if that can be no context. */
+uint64_t device_ledger_context(uint64_t charged, uint64_t own);
 struct device_ledger_process *device_ledger_add_process(struct device_ledger *l, const struct process *p, uint32_t pid,
 							const char *name);
 int device_ledger_add_part(struct device_ledger *l, const struct process *p, const char *name, uint64_t bytes,

@@ -41,8 +41,7 @@ static uint64_t distance(uint64_t a, uint64_t b)
 
 /* ---- what was live at a time ----------------------------------------------------------------------------- */
 
-/* Live bytes in the stretch around `ns`; false if they changed. */
-static bool still_at(const struct model *m, const struct model_series *s, uint64_t ns, uint64_t *bytes)
+bool device_ledger_still_at(const struct model *m, const struct model_series *s, uint64_t ns, uint64_t *bytes)
 {
 	uint64_t width = model_timeline_width_ns(m), from = model_from_ns(m);
 	uint64_t at = ns > from ? (ns - from) / width : 0;
@@ -67,11 +66,10 @@ static bool still_at(const struct model *m, const struct model_series *s, uint64
 /* ---- gathering ------------------------------------------------------------------------------------------- */
 
 /* Hosts by number: samples may have been opened with another reader of the same directories than the model. */
-static bool is_ours(const struct device_ledger *l, const struct sample_subject *d)
+bool device_ledger_is_of(const struct model_device *d, const struct sample_subject *s)
 {
-	return (d->kind == MT_SUBJECT_DEVICE || d->kind == MT_SUBJECT_DEVICE_PROCESS) &&
-	       d->host->index == l->device->host->index && d->backend == l->device->backend && *l->device->uuid &&
-	       !strcmp(d->text, l->device->uuid);
+	return (s->kind == MT_SUBJECT_DEVICE || s->kind == MT_SUBJECT_DEVICE_PROCESS) &&
+	       s->host->index == d->host->index && s->backend == d->backend && *d->uuid && !strcmp(s->text, d->uuid);
 }
 
 static uint64_t left_at(const struct device_ledger *l, const struct samples *samples)
@@ -80,7 +78,7 @@ static uint64_t left_at(const struct device_ledger *l, const struct samples *sam
 	for (unsigned i = 0;
 	     (i = samples_find(samples, MT_SUBJECT_DEVICE_PROCESS, NULL, i)) < samples_subjects(samples); i++) {
 		const struct sample_subject *d = samples_subject(samples, i);
-		if (is_ours(l, d) && d->traced && d->gone_ns > l->ns && d->gone_ns < first)
+		if (device_ledger_is_of(l->device, d) && d->traced && d->gone_ns > l->ns && d->gone_ns < first)
 			first = d->gone_ns;
 	}
 	return first;
@@ -111,7 +109,7 @@ static void note_still(struct look *k, struct seen *s, uint64_t ns, uint64_t byt
 {
 	uint64_t own;
 	const struct model_series *line = line_of(k, s, ns);
-	if (!line || !still_at(k->model, line, ns, &own))
+	if (!line || !device_ledger_still_at(k->model, line, ns, &own))
 		return;
 	if (s->still && distance(s->still_ns, k->ledger->ns) <= distance(ns, k->ledger->ns))
 		return;
@@ -131,7 +129,7 @@ static int note_sample(void *arg, const struct sample *sample)
 	struct look *k = arg;
 	const bool device = sample->subject->kind == MT_SUBJECT_DEVICE;
 	const unsigned field = device ? (unsigned)MT_DEVICE_free : (unsigned)MT_DEVICE_PROCESS_bytes;
-	if (!is_ours(k->ledger, sample->subject))
+	if (!device_ledger_is_of(k->ledger->device, sample->subject))
 		return 0;
 	struct seen *s = seen_of(k, sample->subject);
 	if (!s)
@@ -162,13 +160,18 @@ static struct device_ledger_process *row_of(struct device_ledger *l, const struc
 	return NULL;
 }
 
+uint64_t device_ledger_context(uint64_t charged, uint64_t own)
+{
+	return charged >= own && charged - own < GUESS_BYTES ? charged - own : MODEL_UNKNOWN;
+}
+
 /* What the driver charges beyond what was allocated, what its own pool keeps of freed memory among it; MODEL_UNKNOWN if
  * there is no telling. `share` is the process's. */
 static uint64_t context_of(const struct look *k, const struct seen *s, const struct model_share *share,
 			   const struct device_ledger_process *row)
 {
 	uint64_t own = s->still_own, bytes = s->still_bytes;
-	if (!s->still && s->known && still_at(k->model, &share->timeline[LAYER_MEMORY], s->ns, &own)) {
+	if (!s->still && s->known && device_ledger_still_at(k->model, &share->timeline[LAYER_MEMORY], s->ns, &own)) {
 		bytes = s->bytes;
 	} else if (!s->still) {
 		if (!s->known || distance(s->ns, k->ledger->ns) >= CLOSE_NS)
@@ -176,7 +179,7 @@ static uint64_t context_of(const struct look *k, const struct seen *s, const str
 		bytes = s->bytes;
 		own = row->bytes;
 	}
-	return bytes >= own && bytes - own < GUESS_BYTES ? bytes - own : MODEL_UNKNOWN;
+	return device_ledger_context(bytes, own);
 }
 
 static int charge_context(const struct look *k, struct device_ledger_process *row, uint64_t context)

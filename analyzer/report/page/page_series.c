@@ -1,9 +1,12 @@
 /* Memory over time as the model and the sampler saw it, the moments that a page has buttons for, and what grew. */
 #include "analyzer/diagnosis/growth/owner_growth.h"
+#include "analyzer/diagnosis/ledger/device_contexts.h"
+#include "analyzer/diagnosis/ledger/device_ledger.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/json/json_devices.h"
 #include "analyzer/report/page/page_internal.h"
 #include "analyzer/timeline/sample_series.h"
+#include "analyzer/util/minmax.h"
 #include "analyzer/util/output.h"
 
 #include <math.h>
@@ -102,57 +105,42 @@ void page_resident_json(json_t *o, const struct report *r)
 	json_object_set_new(o, "resident", json_pack("{s:o, s:o}", "at_s", at, "bytes", bytes));
 }
 
-/* What a device had beside the memory of traced processes, at samples in which that memory did not move. */
+/* What a device had beside the memory of traced processes: as contexts came and went, and at samples in which that
+ * memory did not move. */
 struct device_samples {
 	const struct selection *selection;
 	const struct model_device *device;
-	const struct samples *samples;
+	struct device_contexts contexts;
+	size_t passed;   /* of their changes */
 	uint64_t *bytes; /* by subject: of processes that are not traced */
-	uint64_t others; /* their sum */
-	json_t *at, *rows[2];
-	uint64_t last[2];
+	json_t *at, *rows[3];
+	uint64_t now[3], last[3]; /* others, contexts, what nobody explains */
 	bool any;
 };
 
-static bool is_of_device(const struct device_samples *s, const struct sample_subject *x)
-{
-	return x->host->index == s->device->host->index && x->backend == s->device->backend && *s->device->uuid &&
-	       !strcmp(x->text, s->device->uuid);
-}
-
-/* Live bytes of traced processes while they were the same for three stretches; false = they changed. */
-static bool still_at(const struct device_samples *s, uint64_t ns, uint64_t *bytes)
-{
-	const struct model_series *t = &s->device->timeline[LAYER_MEMORY];
-	const uint64_t from = model_from_ns(s->selection->model), width = model_timeline_width_ns(s->selection->model);
-	const uint64_t at = ns > from && width ? (ns - from) / width : 0;
-	*bytes = 0;
-	if (!t->count || at + 1 < t->first)
-		return true;
-	if (at <= t->first || at + 1 >= t->first + t->count)
-		return false;
-	*bytes = t->buckets[at - t->first].last;
-	for (uint64_t i = at - 1 - t->first; i <= at + 1 - t->first; i++)
-		if (t->buckets[i].low != *bytes || t->buckets[i].high != *bytes)
-			return false;
-	return true;
-}
-
 /* Only what differs by a thousandth of the device from the point before. */
-static void add_point(struct device_samples *s, uint64_t ns, const uint64_t values[2])
+static void add_point(struct device_samples *s, uint64_t ns)
 {
 	const uint64_t enough = s->device->total_bytes / 1000 + 1;
 	bool differs = !s->any;
-	for (int k = 0; k < 2; k++)
-		differs |= values[k] > s->last[k] + enough || values[k] + enough < s->last[k];
+	for (int k = 0; k < 3; k++)
+		differs |= s->now[k] > s->last[k] + enough || s->now[k] + enough < s->last[k];
 	if (!differs || json_array_size(s->at) >= MOST_POINTS)
 		return;
 	json_array_append_new(s->at, json_seconds(ns));
-	for (int k = 0; k < 2; k++) {
-		json_array_append_new(s->rows[k], json_bytes(values[k]));
-		s->last[k] = values[k];
+	for (int k = 0; k < 3; k++) {
+		json_array_append_new(s->rows[k], json_bytes(s->now[k]));
+		s->last[k] = s->now[k];
 	}
 	s->any = true;
+}
+
+static void pass_contexts(struct device_samples *s, uint64_t until_ns)
+{
+	for (; s->passed < s->contexts.count && s->contexts.changes[s->passed].ns <= until_ns; s->passed++) {
+		s->now[1] += (uint64_t)s->contexts.changes[s->passed].bytes;
+		add_point(s, s->contexts.changes[s->passed].ns);
+	}
 }
 
 static int take_device_sample(void *arg, const struct sample *x)
@@ -160,38 +148,51 @@ static int take_device_sample(void *arg, const struct sample *x)
 	struct device_samples *s = arg;
 	const struct sample_subject *d = x->subject;
 	uint64_t own;
-	if (d->kind == MT_SUBJECT_DEVICE_PROCESS && is_of_device(s, d) && !d->traced) {
+	if (!device_ledger_is_of(s->device, d))
+		return 0;
+	pass_contexts(s, x->ns);
+	if (d->kind == MT_SUBJECT_DEVICE_PROCESS && !d->traced) {
 		const uint64_t now = x->gone ? 0 : x->value[MT_DEVICE_PROCESS_bytes];
-		s->others += now - s->bytes[d->index];
+		s->now[0] += now - s->bytes[d->index];
 		s->bytes[d->index] = now;
 	}
-	if (d->kind != MT_SUBJECT_DEVICE || !is_of_device(s, d) || x->gone || !(x->known >> MT_DEVICE_free & 1) ||
-	    !still_at(s, x->ns, &own))
+	if (d->kind != MT_SUBJECT_DEVICE || x->gone || !(x->known >> MT_DEVICE_free & 1) ||
+	    !device_ledger_still_at(s->selection->model, &s->device->timeline[LAYER_MEMORY], x->ns, &own))
 		return 0;
-	const uint64_t total = s->device->total_bytes, free = x->value[MT_DEVICE_free];
-	const uint64_t used = total > free ? total - free : 0, others = used > s->others ? s->others : used;
-	add_point(s, x->ns, (uint64_t[]){ others, used > own + others ? used - own - others : 0 });
+	const uint64_t free = x->value[MT_DEVICE_free], total = s->device->total_bytes;
+	s->now[2] = less(total, free + own + s->now[0] + s->now[1]);
+	add_point(s, x->ns);
 	return 0;
 }
 
-/* "device_samples": [{device, at_s, others, beyond}]: what other processes had, and what the driver counts beyond that
- * and what traced processes allocated: contexts. */
+static json_t *json_device_samples(struct device_samples *s, const struct samples *samples)
+{
+	int e = device_contexts_make(&s->contexts, s->selection->model, samples, s->device);
+	if (e == 0 && s->bytes)
+		samples_each(samples, 0, UINT64_MAX, take_device_sample, s);
+	pass_contexts(s, UINT64_MAX);
+	device_contexts_fini(&s->contexts);
+	free(s->bytes);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "device", json_text(s->device->name), "at_s", s->at, "others",
+			 s->rows[0], "contexts", s->rows[1], "unexplained", s->rows[2]);
+}
+
+/* "device_samples": [{device, at_s, others, contexts, unexplained}]: what other processes had, contexts of traced ones,
+ * and what the driver counts beyond all that. */
 void page_device_samples_json(json_t *o, const struct report *r, const bool *devices)
 {
 	const struct samples *samples = r->analysis.host ? host_memory_samples(r->analysis.host) : NULL;
 	json_t *list = json_array();
 	for (unsigned i = 0; samples && i < model_devices(r->selection->model); i++) {
+		const struct model_device *d = model_device(r->selection->model, i);
+		if (!devices[i] || !d->total_bytes)
+			continue;
 		struct device_samples s = { .selection = r->selection,
-					    .samples = samples,
-					    .device = model_device(r->selection->model, i),
+					    .device = d,
+					    .bytes = calloc(samples_subjects(samples) + 1ul, sizeof(*s.bytes)),
 					    .at = json_array(),
-					    .rows = { json_array(), json_array() },
-					    .bytes = calloc(samples_subjects(samples) + 1ul, sizeof(*s.bytes)) };
-		if (devices[i] && s.bytes && s.device->total_bytes)
-			samples_each(samples, 0, UINT64_MAX, take_device_sample, &s);
-		free(s.bytes);
-		json_t *one = json_pack("{s:o, s:o, s:o, s:o}", "device", json_text(s.device->name), "at_s", s.at,
-					"others", s.rows[0], "beyond", s.rows[1]);
+					    .rows = { json_array(), json_array(), json_array() } };
+		json_t *one = json_device_samples(&s, samples);
 		if (s.any)
 			json_array_append(list, one);
 		json_decref(one);
