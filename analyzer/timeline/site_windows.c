@@ -576,60 +576,38 @@ static uint32_t class_of(double worth)
 	return bits >> 19;
 }
 
-/* 0: it is not listed, whatever the tail. */
+/* 0: it is not listed. */
 static double worth_of(const struct site_windows *w, const struct state *s)
 {
 	return s->track && s->entry && s->entry != FORGOTTEN ? worth(w, s) : 0;
 }
 
-/* By track and class: how many sites there are, and what they are worth. */
-struct classes {
-	struct {
-		double worth;
-		size_t count;
-	} *sums;
-	uint32_t *lowest;     /* by track: the lowest class that is listed */
-	size_t next[CLASSES]; /* where the next site of that class goes */
-};
-
-static void count_classes(const struct site_windows *w, struct classes *c)
-{
-	for (unsigned id = 0; id < w->processes; id++)
-		for (size_t i = 0; i < w->states[id].count; i++) {
-			const struct state *s = &w->states[id].list[i];
-			const double value = worth_of(w, s);
-			if (value <= 0)
-				continue;
-			const size_t at = (s->track - 1) * (size_t)CLASSES + class_of(value);
-			c->sums[at].worth += value;
-			c->sums[at].count++;
-		}
-}
-
-/* All below the lowest class together are worth no more than the tail. Returns how many sites are left. */
-static size_t place_classes(const struct site_windows *w, struct classes *c)
+/* Counts the sites of each class, and sets where its first one goes. Returns how many sites there are. */
+static size_t place_classes(const struct site_windows *w, size_t *next)
 {
 	size_t count = 0;
-	for (size_t t = 0; t < w->track_count; t++)
-		for (double left = 0; c->lowest[t] < CLASSES - 1; c->lowest[t]++)
-			if ((left += c->sums[t * CLASSES + c->lowest[t]].worth) > SITE_WINDOWS_TAIL)
-				break;
+	for (unsigned id = 0; id < w->processes; id++)
+		for (size_t i = 0; i < w->states[id].count; i++) {
+			const double value = worth_of(w, &w->states[id].list[i]);
+			if (value > 0)
+				next[class_of(value)]++;
+		}
 	for (uint32_t k = CLASSES; k-- > 0;) {
-		c->next[k] = count;
-		for (size_t t = 0; t < w->track_count; t++)
-			count += k >= c->lowest[t] ? c->sums[t * CLASSES + k].count : 0;
+		const size_t own = next[k];
+		next[k] = count;
+		count += own;
 	}
 	return count;
 }
 
-static void place_sites(struct site_windows *w, struct classes *c)
+static void place_sites(struct site_windows *w, size_t *next)
 {
 	for (unsigned id = 0; id < w->processes; id++)
 		for (uint32_t i = 0; i < w->states[id].count; i++) {
 			const struct state *s = &w->states[id].list[i];
 			const double value = worth_of(w, s);
-			if (value > 0 && class_of(value) >= c->lowest[s->track - 1])
-				w->sites[c->next[class_of(value)]++] =
+			if (value > 0)
+				w->sites[next[class_of(value)]++] =
 					(struct window_site){ id,       i,       s->node,      s->node2, s->track - 1,
 							      s->entry, s->most, s->allocated, value };
 		}
@@ -638,28 +616,16 @@ static void place_sites(struct site_windows *w, struct classes *c)
 /* There may be millions, so they are not compared with each other, but counted by class and put in their places. */
 static int list_sites(struct site_windows *w)
 {
-	struct classes *c = calloc(1, sizeof(*c));
-	int e = c ? 0 : error_memory();
-	if (c) {
-		c->sums = calloc((w->track_count + 1) * (size_t)CLASSES, sizeof(*c->sums));
-		c->lowest = calloc(w->track_count + 1, sizeof(*c->lowest));
-		e = c->sums && c->lowest ? 0 : error_memory();
-	}
-	if (e == 0) {
-		count_classes(w, c);
-		w->site_count = place_classes(w, c);
-		w->sites = malloc((w->site_count + 1) * sizeof(*w->sites));
-		vec_large(w->sites, (w->site_count + 1) * sizeof(*w->sites));
-		e = w->sites ? 0 : error_memory();
-	}
-	if (e == 0)
-		place_sites(w, c);
-	if (c) {
-		free(c->sums);
-		free(c->lowest);
-	}
-	free(c);
-	return e;
+	size_t *next = calloc(CLASSES, sizeof(*next));
+	if (!next)
+		return error_memory();
+	w->site_count = place_classes(w, next);
+	w->sites = malloc((w->site_count + 1) * sizeof(*w->sites));
+	vec_large(w->sites, (w->site_count + 1) * sizeof(*w->sites));
+	if (w->sites)
+		place_sites(w, next);
+	free(next);
+	return w->sites ? 0 : error_memory();
 }
 
 int site_windows_finish(struct site_windows *w)

@@ -65,9 +65,7 @@ uint64_t site_windows_time(const struct site_windows *w, uint32_t i);
 unsigned site_windows_tracks(const struct site_windows *w);
 const struct window_track *site_windows_track(const struct site_windows *w, unsigned i);
 
-/* Those that are kept, by falling worth to a sixteenth of it. Of each track the smallest, which together are worth
- * SITE_WINDOWS_TAIL of it at the most, are left out. */
-#define SITE_WINDOWS_TAIL 0.001
+/* Those that are kept, by falling worth to a sixteenth of it. */
 size_t site_windows_sites(const struct site_windows *w);
 const struct window_site *site_windows_site(const struct site_windows *w, size_t i);
 /* Adds the site's figures times `weight` to those in `values`, one for each window: how they differ from those of the

@@ -9,8 +9,10 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
 import browser
+import cases
 import mt
 import page_checks
+import trace as writer
 
 PICTURE = "await new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)));"
 
@@ -35,6 +37,19 @@ def case_imports_have_one_figure():
     for text in [*shown, *legend]:
         mt.check(abs(same(text) - float(number)) <= 0.051, "%s in the report, and %s" % (size, text))
     mt.check(len(shown) == 1 and len(legend) == 1, "%s, %s" % (shown, legend))
+
+
+def case_categories_are_the_reports():
+    """To the byte, with those of the smallest sites, in the chart, its legend and the flame graph that a click on it shows."""
+    trace = mt.shimmed([mt.python(), "-c", "import asyncio, decimal, email.message, http.client, json, unittest, xml.dom.minidom\nkeep = [bytearray(5000) for _ in range(400)]"]).trace.settle()
+    want = {name: size for name, size in trace.report["categories"]["host"].items() if size}
+    layers, all_, alone, legend = browser.ask(browser.page(trace.path), """
+        const d = memtrace.data, w = memtrace.when(d, memtrace.track()), layers = Object.fromEntries(memtrace.layers().list.map(l => [l.key || "others", l.values[w.at]]).filter(([, v]) => v));
+        const legend = [...document.querySelectorAll(".legend .key")].map(e => e.textContent), all = memtrace.track().high[w.at], alone = {};
+        for (const key of Object.keys(layers)) { memtrace.set({ only: `=${key}` }); %s alone[key] = memtrace.tree.value; }
+        return [layers, all, alone, legend];""" % PICTURE, hash="#track=heap&at=peak&by=category")
+    mt.equal((layers, sum(layers.values()), alone), (want, all_, want), "in the chart, all of it, and each alone")
+    mt.check(len(want) > 1 and any(text.startswith("context ") for text in legend), "%s %s" % (want, legend))
 
 
 def case_resident_counts_shared_pages_once():
@@ -66,6 +81,46 @@ def case_all_of_a_device_is_in_its_chart(kind):
     mt.equal((rest["unused"], rest["outside"] + rest["contexts"], rest["neighbours"]), (ledger["pool_free"], ledger["other_own"], ledger["other_processes"] or 0), "unused, outside, others")
     mt.equal((rest["unexplained"], rest["free"]), (max(0, ledger["unexplained"] or 0), ledger["free"]), "not explained, free")
     mt.equal((got["all"], got["over"] <= total * 1.001), (total, True), "all of it; at any time")
+
+
+MIB = 1 << 20
+CONTEXTS = (4001, 2.0, 12.0, 300 * MIB), (4002, 14.0, 20.0, 500 * MIB)  # pid, first memory, end, bytes of the context
+
+
+def written_contexts():
+    """Two processes, one after the other, whose memory moves all the time but for the last two seconds; what the driver says of both each half second."""
+    t = writer.Trace(os.path.join(mt.scratch("contexts"), "trace"))
+    device, subject, held = "GPU-00000000", {}, {}
+    whole = t.samples.subject("DEVICE", (1, 0, 0), device, "Stand-in")
+    for pid, begin, end, context in CONTEXTS:
+        p = t.process(pid, ["python", "train.py"], begin - 2.0)
+        number, subject[pid], held[pid] = p.device(0, device, 24 << 30), t.samples.subject("DEVICE_PROCESS", (1, pid, pid), device, "python"), []
+        for i in range(int((end - begin - 2.0) / 0.02)):
+            p.at(begin + 0.02 * i)
+            p.alloc(number, writer.DEVICE, 4 * MIB, p.stack(("/app/train.py", "main", 7)))
+            held[pid].append(p.now)
+        p.at(end)
+    for i in range(1, 42):
+        used = 0
+        for pid, begin, end, context in CONTEXTS:
+            own = sum(4 * MIB for at in held[pid] if at < i / 2)
+            if begin - 0.01 < i / 2 < end:
+                used += own + context
+                t.samples.say(i / 2, subject[pid], bytes=own + context, known=1)
+        t.samples.say(i / 2, whole, total=24 << 30, used=used, free=(24 << 30) - used)
+    t.save()
+    return t.path
+
+
+def case_a_context_is_there_from_its_first_memory_on():
+    """To the end of its process, though what it takes is known only later, when that memory stands still."""
+    context, unexplained, times = browser.ask(browser.page(written_contexts()), """
+        const d = memtrace.data, of = key => [...memtrace.layers().list.find(l => l.key === `rest:${key}`)?.values ?? new Float64Array(d.count)];
+        return [of("contexts"), of("unexplained"), d.times];""")
+    want = lambda begin, end: next((size for _, first, last, size in CONTEXTS if begin < last - 0.1 and end > first + 0.1), 0)
+    edge = lambda begin, end: any(begin - 0.2 < at < end + 0.2 for _, first, last, _ in CONTEXTS for at in (first, last))
+    wrong = [(a, b, found) for a, b, found in zip(times, times[1:], context) if not edge(a, b) and found != want(a, b)]
+    mt.check(not wrong and max(unexplained) == 0, "contexts of windows: %s; unexplained %s" % (wrong[:5], max(unexplained)))
 
 
 def case_a_failure_is_on_each_memory_of_its_device():

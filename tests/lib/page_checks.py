@@ -107,9 +107,7 @@ def same_tree(trace, page, track, device, at, window, rows="all", joined=0):
     want = paths_of_peak(sites)
     got = browser.ask(page, "const TRACK = %s, AT = (%s);" % (json.dumps(track), window) + PATHS)
     mt.equal(got["all"], sum(want.values()) if rows == "all" else peak["host"]["bytes"], "bytes of %s at %s" % (track, at))
-    # left out are the smallest, which together are 0.1 % of all that the track had (SITE_WINDOWS_TAIL): more of a moment at which it had little
-    most = browser.ask(page, "return Math.max(...memtrace.data.tracks.find(t => t.name === %s).high)" % json.dumps(track))
-    mt.between(0, got["rest"], max(0.005 * got["all"], 0.001 * most), "what is in no stack")
+    mt.equal(got["rest"], 0, "what is in no stack")
     # a path lacks what the page says is in no stack, and where small sites stand at a line alone (html.md), those
     small = got["rest"] + (0.005 * got["all"] if got["folded"] else 0)
     for path, bytes_ in got["sums"].items():
