@@ -52,7 +52,7 @@ export function course(x, y, { height = 64, colour = css("--accent"), zero = tru
 }
 
 function growthOf(data, track, node) {
-  const name = frameName(data, node.frame), place = framePlace(data, node.frame);
+  const name = frameName(data, node.frame).replaceAll(".<locals>", ""), place = framePlace(data, node.frame); // as lists have it
   return data.raw.growing.find(g => g.memory === track.kind && (g.device ?? null) === (track.device ?? null) && pathOf(data, g.node).at(-1) !== undefined &&
     (g.name === name || g.name.includes(name)) && (!g.where || g.where === place));
 }
@@ -108,7 +108,7 @@ export function drawSite(data, track, tree, box) {
     facts([
       sized ? [node.blocks === 1 ? "in" : "in blocks", node.blocks === 1 ? "1 block" : count(node.blocks), node.blocks === 1 ? "" : `of ${bytes(shown / node.blocks)} on average`] : null,
       ["at most", bytes(Math.max(...values))],
-      growth?.rate || growth?.rate === null ? ["grows by", rateOf(growth), growth.rate ? `\u00b1 ${bytes(growth.error)}, ${growth.kind}` : growth.kind] : growth ? ["shape", growth.kind] : null,
+      growth?.rate || growth?.rate === null ? ["grows by", rateOf(growth), [growth.rate ? `\u00b1 ${bytes(growth.error)}` : "", growth.kind, track.processes.length > 1 ? `in process ${growth.pid}` : ""].filter(x => x).join(", ")] : growth ? ["shape", growth.kind] : null,
       growth ? ["certainty", growth.certainty] : null,
       growth ? ends(data, track) : null,
       categories.length ? ["for", categories.join(", ").replaceAll("_", " ")] : null,

@@ -39,6 +39,15 @@ def case_imports_have_one_figure():
     mt.check(len(shown) == 1 and len(legend) == 1, "%s, %s" % (shown, legend))
 
 
+def case_growth_of_an_inner_function():
+    """What grows is said beside its frame, also of a function within another one, which lists name without <locals>."""
+    code = ("import time\ndef main():\n    kept = []\n    def keep():\n        kept.append(bytearray(100000))\n"
+            "    for _ in range(400):\n        keep()\n        bytearray(300000)\n        time.sleep(0.003)\nmain()\n")
+    trace = mt.shimmed([mt.python(), "-c", code]).trace.settle()
+    title, said = browser.ask(browser.page(trace.path), "return [document.querySelector('.right h2').textContent, document.querySelector('.right .facts').innerText.replace(/\\s+/g, ' ')]")
+    mt.check(title == "main.<locals>.keep" and re.search(r"grows by \d.* a (step|second) \u00b1 .*, linear certainty ", said), "%s: %s" % (title, said))
+
+
 def case_categories_are_the_reports():
     """To the byte, with those of the smallest sites, in the chart, its legend and the flame graph that a click on it shows."""
     trace = mt.shimmed([mt.python(), "-c", "import asyncio, decimal, email.message, http.client, json, unittest, xml.dom.minidom\nkeep = [bytearray(5000) for _ in range(400)]"]).trace.settle()
