@@ -262,10 +262,12 @@ export function chosen(tree) {
   return node;
 }
 
-// Where nothing was chosen: the line that a verdict names, where it has most; else the way down along the largest part, to the last frame of its own.
+// Where nothing was chosen: the line that a verdict names, where it has most; else the frame with most bytes that are in
+// none of those it called, but for what modules and libraries need for themselves, unless that is all there is.
 export function largest(data, track, tree) {
   const named = data.report.verdicts.filter(v => v.device === (track.device ?? "host")).flatMap(v => v.sites).map(s => s.split(" ")[0]);
-  let node = tree, best = null;
+  const labels = new Set(track.stacks.map(s => s.label).filter(l => l >= 0));
+  let best = null;
   if (named.length) {
     (function look(n) {
       if (n.frame !== undefined && framePlace(data, n.frame) === named[0] && n.value > (best?.value ?? 0)) best = n;
@@ -273,12 +275,16 @@ export function largest(data, track, tree) {
     })(tree);
     if (best) return best;
   }
-  while (node.children.length) {
-    const next = node.children.filter(c => !c.others).sort((a, b) => b.value - a.value)[0];
-    if (!next) break;
-    node = next;
-  }
-  return node === tree ? null : node;
+  const own = n => n.value - n.children.reduce((sum, c) => sum + c.value, 0);
+  const most = without => {
+    let found = null;
+    (function look(n) {
+      if (n.frame !== undefined && n.value > 0 && (!found || own(n) > own(found))) found = n;
+      n.children.filter(c => !c.others && !(without && labels.has(c.frame))).forEach(look);
+    })(tree);
+    return found;
+  };
+  return most(true) ?? most(false);
 }
 
 const inBlocks = () => state.what === "blocks" && hasBlocks(state.mode);

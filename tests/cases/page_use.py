@@ -39,6 +39,17 @@ def case_imports_have_one_figure():
     mt.check(len(shown) == 1 and len(legend) == 1, "%s, %s" % (shown, legend))
 
 
+def case_the_frame_that_is_shown_first():
+    """That which has most of its own, not a small one of what modules need; where there is nothing else, one of those."""
+    modules = "import asyncio, decimal, email.message, http.client, json, unittest\n"
+    for code, want in ((modules + "def load():\n    return bytearray(90000)\nkeep = [load() for _ in range(3)]", "^load$"), (modules, ".")):
+        trace = mt.shimmed([mt.python(), "-c", code]).trace.settle()
+        title, modules_bytes, shown = browser.ask(browser.page(trace.path), """
+            const n = memtrace.tree.children.find(c => c.name.startsWith("imported modules"));
+            return [document.querySelector(".right h2").textContent, n.value, document.querySelector(".right .big").textContent];""", hash="#track=heap&at=peak")
+        mt.check(re.search(want, title) and modules_bytes > 1 << 20, "%s %s beside %d bytes of modules" % (title, shown, modules_bytes))
+
+
 def case_growth_of_an_inner_function():
     """What grows is said beside its frame, also of a function within another one, which lists name without <locals>."""
     code = ("import time\ndef main():\n    kept = []\n    def keep():\n        kept.append(bytearray(100000))\n"
@@ -297,8 +308,8 @@ def case_threads_have_their_own_flame_graphs():
         return [...out, first()];""" % PICTURE, hash="#track=heap&at=peak")
     want = {s["label"]: s["bytes"] for s in trace.json("peak", "-n", "all", "--device", "host", "--by", "thread")["sites"] if s["memory"] == "heap"}
     largest = sorted(want, key=want.get)[-2:]
-    for name in largest:  # but for the smallest sites, which the page leaves out
-        mt.between(0.999 * want[name], dict(threads)[name], want[name], "bytes of %s" % name)
+    for name in largest:
+        mt.equal(dict(threads)[name], want[name], "bytes of %s" % name)
     mt.check([2.0e6 <= want[name] <= 6.2e6 for name in largest] == [True, True], want)
     mt.equal([name for name, _ in lines if name in want], [], "by line")
 
