@@ -77,7 +77,8 @@ function deviceLayers(data, track, total, own) {
     values.unexplained[at] = Math.max(0, l.unexplained ?? 0);
   }
   const used = i => own[i] + ["unused", "outside", "contexts", "neighbours", "unexplained"].reduce((sum, key) => sum + values[key][i], 0);
-  for (let i = 0; total && i < data.count; i++) values.free[i] = less(total, used(i));
+  // nobody looked before the first sample: what is not ours may be others'
+  for (let i = 0; total && i < data.count; i++) if (!samples || i === at || data.times[i + 1] >= (samples.first_s ?? 0)) values.free[i] = less(total, used(i));
   return Object.entries(rest).filter(([key]) => values[key].some(v => v > 0))
     .map(([key, [name, colour]]) => ({ key: `rest:${key}`, name: key === "free" && !samples ? "free, or not seen" : name, colour: css(colour), values: values[key], ends: values[key], rest: true }));
 }

@@ -115,6 +115,10 @@ struct device_samples {
 	uint64_t *bytes; /* by subject: of processes that are not traced */
 	json_t *at, *rows[3];
 	uint64_t now[3], last[3]; /* others, contexts, what nobody explains */
+	uint64_t first_ns;        /* of the device itself; UINT64_MAX = not yet */
+	/* a sample of the device itself, for which its processes of the same moment are awaited */
+	bool waits;
+	uint64_t ns, free;
 	bool any;
 };
 
@@ -143,25 +147,38 @@ static void pass_contexts(struct device_samples *s, uint64_t until_ns)
 	}
 }
 
+/* All of the moment is known. */
+static void settle(struct device_samples *s)
+{
+	uint64_t own;
+	const bool waited = s->waits;
+	s->waits = false;
+	if (!waited || !device_ledger_still_at(s->selection->model, &s->device->timeline[LAYER_MEMORY], s->ns, &own))
+		return;
+	s->now[2] = less(s->device->total_bytes, s->free + own + s->now[0] + s->now[1]);
+	add_point(s, s->ns);
+}
+
 static int take_device_sample(void *arg, const struct sample *x)
 {
 	struct device_samples *s = arg;
 	const struct sample_subject *d = x->subject;
-	uint64_t own;
 	if (!device_ledger_is_of(s->device, d))
 		return 0;
+	if (x->ns > s->ns)
+		settle(s);
 	pass_contexts(s, x->ns);
 	if (d->kind == MT_SUBJECT_DEVICE_PROCESS && !d->traced) {
 		const uint64_t now = x->gone ? 0 : x->value[MT_DEVICE_PROCESS_bytes];
 		s->now[0] += now - s->bytes[d->index];
 		s->bytes[d->index] = now;
 	}
-	if (d->kind != MT_SUBJECT_DEVICE || x->gone || !(x->known >> MT_DEVICE_free & 1) ||
-	    !device_ledger_still_at(s->selection->model, &s->device->timeline[LAYER_MEMORY], x->ns, &own))
-		return 0;
-	const uint64_t free = x->value[MT_DEVICE_free], total = s->device->total_bytes;
-	s->now[2] = less(total, free + own + s->now[0] + s->now[1]);
-	add_point(s, x->ns);
+	if (d->kind == MT_SUBJECT_DEVICE && !x->gone && x->known >> MT_DEVICE_free & 1) {
+		s->waits = true;
+		s->ns = x->ns;
+		s->free = x->value[MT_DEVICE_free];
+		s->first_ns = lower(s->first_ns, x->ns);
+	}
 	return 0;
 }
 
@@ -170,14 +187,16 @@ static json_t *json_device_samples(struct device_samples *s, const struct sample
 	int e = device_contexts_make(&s->contexts, s->selection->model, samples, s->device);
 	if (e == 0 && s->bytes)
 		samples_each(samples, 0, UINT64_MAX, take_device_sample, s);
+	settle(s);
 	pass_contexts(s, UINT64_MAX);
 	device_contexts_fini(&s->contexts);
 	free(s->bytes);
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "device", json_text(s->device->name), "at_s", s->at, "others",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "device", json_text(s->device->name), "first_s",
+			 s->first_ns == UINT64_MAX ? json_null() : json_seconds(s->first_ns), "at_s", s->at, "others",
 			 s->rows[0], "contexts", s->rows[1], "unexplained", s->rows[2]);
 }
 
-/* "device_samples": [{device, at_s, others, contexts, unexplained}]: what other processes had, contexts of traced ones,
+/* "device_samples": [{device, first_s, at_s, others, contexts, unexplained}]: from when on it was sampled; what other processes had, contexts of traced ones,
  * and what the driver counts beyond all that. */
 void page_device_samples_json(json_t *o, const struct report *r, const bool *devices)
 {
@@ -190,6 +209,7 @@ void page_device_samples_json(json_t *o, const struct report *r, const bool *dev
 		struct device_samples s = { .selection = r->selection,
 					    .device = d,
 					    .bytes = calloc(samples_subjects(samples) + 1ul, sizeof(*s.bytes)),
+					    .first_ns = UINT64_MAX,
 					    .at = json_array(),
 					    .rows = { json_array(), json_array(), json_array() } };
 		json_t *one = json_device_samples(&s, samples);
