@@ -105,42 +105,44 @@ def case_all_of_a_device_is_in_its_chart(kind):
 
 MIB = 1 << 20
 CONTEXTS = (4001, 2.0, 12.0, 300 * MIB), (4002, 14.0, 20.0, 500 * MIB)  # pid, first memory, end, bytes of the context
+SAMPLED, NEIGHBOUR = 1.5, (5.0, 2048 * MIB)  # from when on; of somebody who is not traced from when on so much
 
 
 def written_contexts():
-    """Two processes, one after the other, whose memory moves all the time but for the last two seconds; what the driver says of both each half second."""
+    """Two processes, one after the other, whose memory moves all the time but for the last two seconds; what the driver says each half second, of
+    the device before its processes."""
     t = writer.Trace(os.path.join(mt.scratch("contexts"), "trace"))
     device, subject, held = "GPU-00000000", {}, {}
-    whole = t.samples.subject("DEVICE", (1, 0, 0), device, "Stand-in")
+    whole, neighbour = t.samples.subject("DEVICE", (1, 0, 0), device, "Stand-in"), t.samples.subject("DEVICE_PROCESS", (1, 5000, 5000), device, "other")
     for pid, begin, end, context in CONTEXTS:
         p = t.process(pid, ["python", "train.py"], begin - 2.0)
-        number, subject[pid], held[pid] = p.device(0, device, 24 << 30), t.samples.subject("DEVICE_PROCESS", (1, pid, pid), device, "python"), []
+        number, subject[pid], held[pid] = p.device(0, device, 5 << 30), t.samples.subject("DEVICE_PROCESS", (1, pid, pid), device, "python"), []
         for i in range(int((end - begin - 2.0) / 0.02)):
             p.at(begin + 0.02 * i)
             p.alloc(number, writer.DEVICE, 4 * MIB, p.stack(("/app/train.py", "main", 7)))
             held[pid].append(p.now)
         p.at(end)
-    for i in range(1, 42):
-        used = 0
-        for pid, begin, end, context in CONTEXTS:
-            own = sum(4 * MIB for at in held[pid] if at < i / 2)
-            if begin - 0.01 < i / 2 < end:
-                used += own + context
-                t.samples.say(i / 2, subject[pid], bytes=own + context, known=1)
-        t.samples.say(i / 2, whole, total=24 << 30, used=used, free=(24 << 30) - used)
+    for i in range(int(2 * SAMPLED), 42):
+        has = {subject[pid]: sum(4 * MIB for at in held[pid] if at < i / 2) + context for pid, begin, end, context in CONTEXTS if begin - 0.01 < i / 2 < end}
+        has.update({neighbour: NEIGHBOUR[1]} if i / 2 >= NEIGHBOUR[0] else {})
+        t.samples.say(i / 2, whole, total=5 << 30, used=sum(has.values()), free=(5 << 30) - sum(has.values()))
+        for one, size in has.items():
+            t.samples.say(i / 2, one, bytes=size, known=1)
     t.save()
     return t.path
 
 
 def case_a_context_is_there_from_its_first_memory_on():
     """To the end of its process, though what it takes is known only later, when that memory stands still."""
-    context, unexplained, times = browser.ask(browser.page(written_contexts()), """
+    context, unexplained, others, free, times = browser.ask(browser.page(written_contexts()), """
         const d = memtrace.data, of = key => [...memtrace.layers().list.find(l => l.key === `rest:${key}`)?.values ?? new Float64Array(d.count)];
-        return [of("contexts"), of("unexplained"), d.times];""")
+        return [...["contexts", "unexplained", "neighbours", "free"].map(of), d.times];""")
     want = lambda begin, end: next((size for _, first, last, size in CONTEXTS if begin < last - 0.1 and end > first + 0.1), 0)
     edge = lambda begin, end: any(begin - 0.2 < at < end + 0.2 for _, first, last, _ in CONTEXTS for at in (first, last))
     wrong = [(a, b, found) for a, b, found in zip(times, times[1:], context) if not edge(a, b) and found != want(a, b)]
     mt.check(not wrong and max(unexplained) == 0, "contexts of windows: %s; unexplained %s" % (wrong[:5], max(unexplained)))
+    ends = [(end, bool(a), bool(b)) for end, a, b in zip(times[1:], others, free) if all(abs(end - at) > 0.1 for at in (SAMPLED, NEIGHBOUR[0]))]
+    mt.equal([(end, a, b) for end, a, b in ends if (a, b) != (end > NEIGHBOUR[0], end > SAMPLED)], [], "windows, whether others were seen, and what is free")
 
 
 def case_a_failure_is_on_each_memory_of_its_device():

@@ -147,15 +147,15 @@ static void pass_contexts(struct device_samples *s, uint64_t until_ns)
 	}
 }
 
-/* All of the moment is known. */
+/* All of the moment is known. What nobody explains is told while our own memory stands still. */
 static void settle(struct device_samples *s)
 {
 	uint64_t own;
-	const bool waited = s->waits;
-	s->waits = false;
-	if (!waited || !device_ledger_still_at(s->selection->model, &s->device->timeline[LAYER_MEMORY], s->ns, &own))
+	if (!s->waits)
 		return;
-	s->now[2] = less(s->device->total_bytes, s->free + own + s->now[0] + s->now[1]);
+	s->waits = false;
+	if (device_ledger_still_at(s->selection->model, &s->device->timeline[LAYER_MEMORY], s->ns, &own))
+		s->now[2] = less(s->device->total_bytes, s->free + own + s->now[0] + s->now[1]);
 	add_point(s, s->ns);
 }
 
