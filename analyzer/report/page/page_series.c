@@ -196,8 +196,8 @@ static json_t *json_device_samples(struct device_samples *s, const struct sample
 			 s->rows[0], "contexts", s->rows[1], "unexplained", s->rows[2]);
 }
 
-/* "device_samples": [{device, first_s, at_s, others, contexts, unexplained}]: from when on it was sampled; what other processes had, contexts of traced ones,
- * and what the driver counts beyond all that. */
+/* "device_samples": [{device, first_s, at_s, others, contexts, unexplained}]: from when on it was sampled; what other
+ * processes had, contexts of traced ones, and what the driver counts beyond all that. */
 void page_device_samples_json(json_t *o, const struct report *r, const bool *devices)
 {
 	const struct samples *samples = r->analysis.host ? host_memory_samples(r->analysis.host) : NULL;
