@@ -81,6 +81,7 @@ struct process_devices {
 };
 
 struct device {
+	const struct process_device *known; /* the first record of it */
 	struct model_device seen;
 	struct peak_sum layer[MODEL_LAYERS];
 	struct model_moment peak; /* counted so far; parts come from the shares */

@@ -9,8 +9,8 @@
 
 static bool is_same(const struct device *d, const struct reader_host *host, const struct process_device *known)
 {
-	return d->seen.host == host && d->seen.backend == known->backend && *known->uuid &&
-	       !strcmp(d->seen.uuid, known->uuid);
+	return d->known == known || (d->seen.host == host && d->seen.backend == known->backend && *known->uuid &&
+				     !strcmp(d->seen.uuid, known->uuid));
 }
 
 static struct device *device_new(const struct reader_host *host)
@@ -57,6 +57,7 @@ static struct device *device_of(struct model *m, const struct reader_host *host,
 			free(d);
 			return NULL;
 		}
+		d->known = known;
 		d->seen.backend = known->backend;
 		d->seen.uuid = known->uuid;
 		snprintf(d->seen.name, sizeof(d->seen.name), "%s:%u", backend_prefix(known->backend), known->ordinal);

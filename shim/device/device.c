@@ -9,7 +9,7 @@
 #include "shim/trace/record.h"
 #include "shim/trace/recorder.h"
 
-#define BACKENDS 3u
+#define BACKENDS 4u
 
 __thread struct mt_call mt_device_call;
 

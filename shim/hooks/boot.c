@@ -33,6 +33,13 @@ const char *const mt_hook_names[MT_HOOKS] = {
 #undef TAKE
 #undef GIVE
 #undef ID
+#define BORN(name) "PJRT_" #name,
+#define DEAD       BORN
+#define LOOK       BORN
+#include "shim/hooks/hooks_pjrt.def"
+#undef BORN
+#undef DEAD
+#undef LOOK
 #define ACL(name, params, args, before, after) #name,
 #define LOW                                    ACL
 #include "shim/hooks/hooks_acl.def"

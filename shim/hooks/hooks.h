@@ -52,6 +52,13 @@ enum mt_hook {
 #undef TAKE
 #undef GIVE
 #undef ID
+#define BORN(name) MT_HOOK_PJRT_##name,
+#define DEAD       BORN
+#define LOOK       BORN
+#include "shim/hooks/hooks_pjrt.def"
+#undef BORN
+#undef DEAD
+#undef LOOK
 #define ACL(name, params, args, before, after) MT_HOOK_##name,
 #define LOW                                    ACL
 #include "shim/hooks/hooks_acl.def"

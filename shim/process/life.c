@@ -42,6 +42,7 @@
 #include "shim/device/acl.h"
 #include "shim/device/device.h"
 #include "shim/device/mstx.h"
+#include "shim/device/pjrt.h"
 #include "shim/host/map.h"
 #include "shim/process/info.h"
 #include "shim/process/life.h"
@@ -153,6 +154,7 @@ static int enter_child(void)
 		mt_modules_keep();
 	mt_log_reset();
 	mt_device_reset();
+	mt_pjrt_reset();
 	mt_mark_reset();
 	mt_map_reset();
 	mt_sys_unmap(parent, MT_INFO_LOG);

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Buffers of PJRT plugins (JAX): a stand-in plugin of our own, called through its table by a program that keeps an account. Figures are compared with the
+plugin's."""
+import json
+import os
+import shutil
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt  # noqa: E402
+
+PLUGIN = mt.program("libpjrt.so")
+KEPT = (5 * ((3 << 20) + (1 << 16)), 10)  # what keep() and lose() have at the end
+
+
+def run(how, plugins=(PLUGIN,), **options):
+    """The trace, and each plugin's account."""
+    command = [mt.program("pjrt"), how, *plugins]
+    done = mt.shimmed(command, **options)
+    mt.compare(mt.plain(command), done)
+    mt.equal(done.status, 0, done.err)
+    accounts = [json.loads(line) for line in done.out.splitlines()]
+    for account in accounts:
+        mt.equal((account["in_use"], account["kept_blocks"]), (account["kept"], 10), "the program's own account")
+        mt.equal((account["errors"], account["executables"]), (0, 0), "errors and executables that nobody has destroyed")
+    return done.trace.intact(), accounts
+
+
+def check_device(device, account, allocations=None):
+    mt.equal((device["live_bytes"], device["live_blocks"], device["peak_bytes"], device["allocations"]),
+             (account["in_use"], account["kept_blocks"], account["most"], allocations or account["allocations"]))
+    mt.equal((device["missed_frees"], device["unknown_frees"]), (0, 0))
+
+
+def by_function(trace, device):
+    """Bytes and blocks that are alive at the end, by the program's function that had them made."""
+    sums = {}
+    for site in trace.json("leaks", "--device", device)["sites"]:
+        name = next(f["function"] for f in site["stack"] if f["function"] in ("keep", "lose", "churn", "play"))
+        bytes, blocks = sums.get(name, (0, 0))
+        sums[name] = (bytes + site["bytes"], blocks + site["blocks"])
+    return sums
+
+
+def case_owners():
+    trace, accounts = run("owners")
+    devices = trace.report["devices"]
+    mt.equal([(d["name"], d["model"], d["total_bytes"], len(d["aliases"])) for d in devices], [("device:0", "Stand-in 9000", 1 << 30, 1)])
+    check_device(devices[0], accounts[0])
+    mt.equal(by_function(trace, "device:0"), {"keep": (5 * (3 << 20), 5), "lose": (5 << 16, 5)})
+    mt.check("peak %.1f MiB of DEVICE 0's 1.00 GiB" % (accounts[0]["most"] / (1 << 20)) in trace.tool("report").out, "not on the screen")
+
+
+def case_ends():
+    """Deleted, destroyed, or both: once. Copies and what a transfer manager gives out are buffers, too."""
+    trace, accounts = run("ends")
+    check_device(trace.report["devices"][0], accounts[0])
+
+
+def case_donated():
+    """The input of each step is gone when the step returns: two are never there at once."""
+    trace, accounts = run("steps")
+    check_device(trace.report["devices"][0], accounts[0])
+    events = [json.loads(line) for line in trace.tool("dump", "--json", "--events").out.splitlines()]
+    frees = [e for e in events if e["record"] == "device-free" and e["hook"] == "PJRT_LoadedExecutable_Execute"]
+    mt.equal(len(frees), 51, "donated inputs, one of them to a step that failed")
+
+
+def case_views():
+    trace, accounts = run("views")
+    check_device(trace.report["devices"][0], accounts[0])
+
+
+def case_errors():
+    """A plugin that fails, or does not answer; arguments that end early: of the buffer that is not seen nothing is said."""
+    trace, accounts = run("errors")
+    check_device(trace.report["devices"][0], accounts[0], accounts[0]["allocations"] - 1)
+
+
+def case_executables():
+    """How many outputs an executable has is forgotten with it."""
+    trace, accounts = run("programs")
+    check_device(trace.report["devices"][0], accounts[0])
+
+
+def case_threads():
+    trace, accounts = run("threads")
+    device = trace.report["devices"][0]
+    mt.equal((device["live_bytes"], device["live_blocks"], device["allocations"]), (accounts[0]["in_use"], 10, accounts[0]["allocations"]))
+    mt.equal((device["missed_frees"], device["unknown_frees"], trace.report["losses"]["missed_frees"]), (0, 0, 0))
+
+
+def case_two_plugins():
+    """Each has a table and devices of its own."""
+    other = os.path.join(mt.scratch("plugin"), "other.so")
+    shutil.copy(PLUGIN, other)
+    trace, accounts = run("all", (PLUGIN, other))
+    devices = trace.report["devices"]
+    mt.equal([d["name"] for d in devices], ["device:0", "device:1"])
+    for device, account in zip(devices, accounts):
+        mt.equal((device["live_bytes"], device["live_blocks"]), KEPT)
+        mt.equal(device["allocations"], account["allocations"] - 1)
+        mt.equal((device["missed_frees"], device["unknown_frees"]), (0, 0))
+
+
+def case_short_tables():
+    """A table that ends early, or lacks a function, is copied as it is."""
+    plain = run("owners")[1][0]["bytes"]
+    trace, accounts = run("short")
+    mt.check(accounts[0]["bytes"] < plain, "it is no shorter")
+    mt.equal(trace.report["devices"], [])  # IsOnCpu is not in it, so nothing is known of a buffer
+    trace, accounts = run("missing")
+    mt.equal(accounts[0]["missing"], 1)
+    check_device(trace.report["devices"][0], accounts[0])
+
+
+def case_other_versions():
+    """Of another major version nothing is known: it is left alone."""
+    trace, _ = run("major")
+    mt.equal(trace.report["devices"], [])
+
+
+def case_on_the_host():
+    """Memory of the host is malloc's, and counts there."""
+    trace, _ = run("host")
+    mt.equal(trace.report["devices"], [])
+
+
+def case_sampled_and_without_stacks():
+    for mode in ("sample", "none"):
+        trace, accounts = run("all", env={"MEMTRACE_STACKS": mode})
+        mt.equal((trace.report["devices"][0]["live_bytes"], trace.report["devices"][0]["live_blocks"]), KEPT, mode)
+
+
+mt.main()
