@@ -500,6 +500,8 @@ enum mt_mark {
 	MT_MARK_BEGIN = 3, /* a phase begins; phases of one thread nest */
 	MT_MARK_END = 4,   /* name 0: the innermost */
 	MT_MARK_LABEL = 5, /* the block at `addr` is called `size` */
+	/* the heap block at `addr` was asked for by this event's stack, though another thread has made the call */
+	MT_MARK_OWNER = 6,
 };
 
 /* A folded block is BEGIN, what is kept with LEVEL and LAST in between, any number of SUM, END. A SUM outside of one is

@@ -6,6 +6,8 @@
 #include "analyzer/util/error.h"
 #include "analyzer/util/vec.h"
 
+#include <string.h>
+
 /* ---- heap ------------------------------------------------------------------------------------------------ */
 
 /* An own block begins to be live (delta 1) or ends (-1). */
@@ -238,6 +240,62 @@ static int unmap(struct process_memory *memory, const struct mt_event *s, uint32
 	return maps_unmap(memory, s, ring, ns);
 }
 
+/* ---- whose a block is ---- */
+
+/* Of the peaks that the block was a part of, too. The sums stay as they are, and with them the peaks' numbers. */
+static void move_owner(struct process_memory *memory, const struct block *b, uint32_t site, int64_t delta)
+{
+	const uint64_t number = memory->kind[MODEL_HEAP].number, host_number = memory->host->kind[MODEL_HEAP].number;
+	struct model_site *s = site_table_open(&memory->sites, memory->seen.process->id, site, number, host_number);
+	if (!s)
+		return;
+	site_table_touch(s, number, host_number);
+	s->live_bytes += (uint64_t)(delta * (int64_t)b->size);
+	s->live_blocks += (uint32_t)delta;
+	s->allocations += delta > 0; /* who made the call has made it all the same */
+	if (number && b->ns <= memory->kind[MODEL_HEAP].totals.peak_ns) {
+		s->peak_bytes += (uint64_t)(delta * (int64_t)b->size);
+		s->peak_blocks += (uint32_t)delta;
+	}
+	if (host_number && b->ns <= memory->host->kind[MODEL_HEAP].totals.peak_ns) {
+		s->host_peak_bytes += (uint64_t)(delta * (int64_t)b->size);
+		s->host_peak_blocks += (uint32_t)delta;
+	}
+	site_table_close(&memory->sites, s);
+}
+
+static void tell_owner(struct process_memory *memory, const struct block *b, int64_t delta, uint64_t ns)
+{
+	const struct change c = { MODEL_HEAP, b->site, delta * (int64_t)b->size, delta, b->addr, b->thread, b->ns };
+	if (memory->model->query.on_change)
+		process_memory_describe_change(memory, &c, MODEL_NO_DEVICE, 0, ns);
+}
+
+/* A block that a thread of a framework's has asked for is that of whoever gave it the work. */
+static int mark(struct process_memory *memory, const struct mt_event *s, uint64_t ns)
+{
+	struct mt_ext_device ext;
+	memcpy(&ext, s + 1, sizeof(ext));
+	struct block *b = ext.class == MT_MARK_OWNER ? blocks_find(&memory->heap, s->addr) : NULL;
+	if (!b)
+		return 0;
+	struct mt_event asked = *s;
+	asked.kind = MT_ALLOC;
+	asked.size = b->size;
+	int64_t site = process_memory_site(memory, MODEL_HEAP, &asked, b->thread);
+	if (site < 0 || (uint32_t)site == b->site)
+		return site < 0 ? (int)site : 0;
+	if (!memory->model->query.numbers && b->site != BLOCK_NO_SITE && (uint32_t)site != BLOCK_NO_SITE) {
+		move_owner(memory, b, b->site, -1);
+		move_owner(memory, b, (uint32_t)site, 1);
+	}
+	memory->moves = true;
+	tell_owner(memory, b, -1, ns);
+	b->site = (uint32_t)site;
+	tell_owner(memory, b, 1, ns);
+	return 0;
+}
+
 static int undo(struct process_memory *memory, const struct mt_event *s, uint32_t ring, uint64_t ns)
 {
 	struct ring_state *state = process_memory_ring(memory, ring);
@@ -349,6 +407,8 @@ int process_memory_slot(struct process_memory *memory, const struct mt_event *s,
 		return fail(memory, s, ns);
 	case MT_FOLD:
 		return process_memory_fold(memory, s, ns);
+	case MT_MARK:
+		return mark(memory, s, ns);
 	case MT_LOST:
 		if (!memory->seen.lost_events)
 			memory->seen.lost_ns = before_ns;

@@ -7,7 +7,8 @@
  *                 the pool has its memory; of any other's nothing else is seen. Where it lies is not asked for, as a
  *                 plugin may wait until it has the memory; so its address is made up. It ends when it is deleted,
  *                 destroyed or donated.
- *   on the host   (a plugin for the CPU, pinned memory) the memory is malloc's or the driver's, and is recorded there
+ *   on the host   (a plugin for the CPU, pinned memory) the memory is malloc's or the driver's, and is recorded there;
+ *                 pjrt_host.c tells whose it is
  *   a view        of memory that somebody else has: no block
  *
  * A plugin's answers are asked for inside the program's own calls, before these return: nobody else knows the new
@@ -16,113 +17,44 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shim/base/lock.h"
-#include "shim/base/sys.h"
 #include "shim/device/cuda.h"
 #include "shim/device/device.h"
 #include "shim/device/pjrt.h"
-#include "shim/device/pjrt_abi.h"
+#include "shim/device/pjrt_internal.h"
 #include "shim/hooks/hooks.h"
 #include "shim/trace/record.h"
 
-enum { TABLE_BYTES = 4096, DEVICES = 64 };
+enum { DEVICES = 64 };
 
-/* A plugin's table and our copy of it. */
-struct api {
-	const struct pjrt_table *real; /* NULL = not in use */
-	size_t count;                  /* functions */
-	uint8_t is_cuda;               /* its devices are CUDA's */
-	union {
-		struct pjrt_table table;
-		char bytes[TABLE_BYTES];
-	} copy;
-};
-
-static struct api apis[MT_INSTANCES];
-static struct mt_lock lock; /* for all that is static here */
+static struct mt_pjrt apis[MT_INSTANCES];
 
 /* Is the argument's field there, by what the caller says of its length? */
 #define HAS(args, field) \
 	((args) && (args)->head.bytes >= (size_t)((const char *)(&(args)->field + 1) - (const char *)(args)))
-
-static pjrt_function *function_of(const struct api *api, enum pjrt_place place)
-{
-	return (size_t)place < api->count ? api->real->function[place] : NULL;
-}
-
-/* ---- questions to the plugin ---- */
-
-#define ARGS(args, ...) \
-	&(args) \
-	{ \
-		.head = { sizeof(args), NULL }, __VA_ARGS__ \
-	}
-
-/* Nonzero: it has answered. */
-static int ask(const struct api *api, enum pjrt_place place, void *args)
-{
-	pjrt_function *real = function_of(api, place), *drop = function_of(api, PJRT_Error_Destroy);
-	void *error = real && drop ? real(args) : NULL;
-
-	if (error)
-		drop(ARGS(struct pjrt_one, .thing = error));
-	return real && drop && !error;
-}
-
-static uint64_t size_of(const struct api *api, void *buffer)
-{
-	struct pjrt_one *q = ARGS(struct pjrt_one, .thing = buffer);
-
-	return ask(api, PJRT_Buffer_OnDeviceSizeInBytes, q) ? q->out.bytes : 0;
-}
-
-static int is_flag(const struct api *api, enum pjrt_place place, void *buffer)
-{
-	struct pjrt_one *q = ARGS(struct pjrt_one, .thing = buffer);
-
-	return ask(api, place, q) && q->out.flag;
-}
-
-static void *thing_of(const struct api *api, enum pjrt_place place, void *thing)
-{
-	struct pjrt_one *q = ARGS(struct pjrt_one, .thing = thing);
-
-	return ask(api, place, q) ? q->out.pointer : NULL;
-}
-
-static size_t outputs_of(const struct api *api, void *loaded)
-{
-	void *executable = thing_of(api, PJRT_LoadedExecutable_GetExecutable, loaded);
-	struct pjrt_one *q = ARGS(struct pjrt_one, .thing = executable);
-	size_t count = executable && ask(api, PJRT_Executable_NumOutputs, q) ? q->out.bytes : 0;
-
-	if (executable)
-		ask(api, PJRT_Executable_Destroy, ARGS(struct pjrt_one, .thing = executable));
-	return count;
-}
 
 /* ---- devices ---- */
 
 /* Devices that are not CUDA's, by ordinal: the number that the plugin gives it, or the next that is free, as another
  * plugin may have one of that number. */
 static struct {
-	const struct api *api;
+	const struct mt_pjrt *api;
 	void *device;
 } others[DEVICES];
 
 /* Called by mt_device_id(). */
 static void describe(unsigned ordinal, struct mt_device_facts *facts)
 {
-	const struct api *api = others[ordinal].api;
-	struct pjrt_Device_MemoryStats *stats = ARGS(struct pjrt_Device_MemoryStats, .device = others[ordinal].device);
-	struct pjrt_text *kind = ARGS(struct pjrt_text, .thing = NULL);
+	const struct mt_pjrt *api = others[ordinal].api;
+	struct pjrt_Device_MemoryStats *stats =
+		PJRT_ARGS(struct pjrt_Device_MemoryStats, .device = others[ordinal].device);
+	struct pjrt_text *kind = PJRT_ARGS(struct pjrt_text, .thing = NULL);
 
 	mt_record_mute(1);
-	kind->thing = thing_of(api, PJRT_Device_GetDescription, others[ordinal].device);
-	if (kind->thing && ask(api, PJRT_DeviceDescription_Kind, kind) && kind->text)
+	kind->thing = mt_pjrt_thing(api, PJRT_Device_GetDescription, others[ordinal].device);
+	if (kind->thing && mt_pjrt_ask(api, PJRT_DeviceDescription_Kind, kind) && kind->text)
 		memcpy(facts->model, kind->text,
 		       kind->bytes < sizeof(facts->model) ? kind->bytes : sizeof(facts->model) - 1);
-	if (ask(api, PJRT_Device_MemoryStats, stats) && stats->limit_known && stats->limit > 0)
+	if (mt_pjrt_ask(api, PJRT_Device_MemoryStats, stats) && stats->limit_known && stats->limit > 0)
 		facts->total = (uint64_t)stats->limit;
 	mt_record_mute(0);
 }
@@ -130,7 +62,7 @@ static void describe(unsigned ordinal, struct mt_device_facts *facts)
 /* Where a buffer lies: what the map keeps of it. 0 = unknown. */
 enum { IS_CUDA = 1 << 8, IS_OTHER = 1 << 9, ORDINAL = 0xff };
 
-static uint64_t other_of(const struct api *api, void *device, unsigned number)
+static uint64_t other_of(const struct mt_pjrt *api, void *device, unsigned number)
 {
 	for (unsigned i = number < DEVICES ? number : 0; i < DEVICES; i++) {
 		if (!others[i].device) {
@@ -143,124 +75,67 @@ static uint64_t other_of(const struct api *api, void *device, unsigned number)
 	return 0;
 }
 
-static uint64_t place_of(const struct api *api, void *buffer)
+static uint64_t place_of(const struct mt_pjrt *api, void *buffer)
 {
-	void *device = thing_of(api, PJRT_Buffer_Device, buffer);
-	struct pjrt_one *q = ARGS(struct pjrt_one, .thing = device);
+	void *device = mt_pjrt_thing(api, PJRT_Buffer_Device, buffer);
+	struct pjrt_one *q = PJRT_ARGS(struct pjrt_one, .thing = device);
 	uint64_t place = 0;
 
-	if (!device || !ask(api, PJRT_Device_LocalHardwareId, q) || q->out.number < 0)
+	if (!device || !mt_pjrt_ask(api, PJRT_Device_LocalHardwareId, q) || q->out.number < 0)
 		return 0;
 	if (api->is_cuda)
 		return q->out.number < DEVICES ? (uint64_t)(IS_CUDA | q->out.number) : 0;
-	if (mt_lock_take(&lock)) {
+	if (mt_lock_take(&mt_pjrt_lock)) {
 		place = other_of(api, device, (unsigned)q->out.number);
-		mt_lock_drop(&lock);
+		mt_lock_drop(&mt_pjrt_lock);
 	}
 	return place;
 }
 
-/* ---- what is known of a handle ---- */
+/* ---- buffers ---- */
 
-/* Open addressing, with the entries behind a removed one moved up. It is never smaller than it was. */
-static struct map {
-	struct known {
-		const void *handle;
-		uint64_t value, addr; /* value: not 0 */
-	} *entries;
-	size_t room, count;
-} buffers, programs;
-
-static size_t home_of(const struct map *map, const void *handle)
-{
-	return (size_t)((uintptr_t)handle * 0x9E3779B97F4A7C15ull >> 20) & (map->room - 1);
-}
-
-static struct known *find(const struct map *map, const void *handle)
-{
-	size_t i = home_of(map, handle);
-
-	while (map->entries[i].handle && map->entries[i].handle != handle)
-		i = (i + 1) & (map->room - 1);
-	return &map->entries[i];
-}
-
-static int grow(struct map *map)
-{
-	struct map more = { .room = map->room ? map->room * 2 : 1024, .count = map->count };
-
-	more.entries = mt_sys_pages(more.room * sizeof(*more.entries));
-	if (!more.entries)
-		return 0;
-	for (size_t i = 0; i < map->room; i++)
-		if (map->entries[i].handle)
-			*find(&more, map->entries[i].handle) = map->entries[i];
-	if (map->entries)
-		mt_sys_unmap(map->entries, map->room * sizeof(*map->entries));
-	*map = more;
-	return 1;
-}
+static struct mt_pjrt_map buffers, programs;
 
 /* Nonzero: it is kept. */
-static int keep(struct map *map, const struct known *known)
+static int keep(struct mt_pjrt_map *map, const struct mt_pjrt_known *known)
 {
-	struct known *at;
 	int kept = 0;
 
-	if (!mt_lock_take(&lock))
-		return 0;
-	if (map->count * 2 < map->room || grow(map)) {
-		at = find(map, known->handle);
-		map->count += !at->handle;
-		*at = *known;
-		kept = 1;
+	if (mt_lock_take(&mt_pjrt_lock)) {
+		kept = mt_pjrt_put(map, known);
+		mt_lock_drop(&mt_pjrt_lock);
 	}
-	mt_lock_drop(&lock);
 	return kept;
 }
 
-static void cut(struct map *map, struct known *at)
-{
-	size_t mask = map->room - 1, hole = (size_t)(at - map->entries);
-
-	for (size_t i = (hole + 1) & mask; map->entries[i].handle; i = (i + 1) & mask)
-		if (((i - home_of(map, map->entries[i].handle)) & mask) >= ((i - hole) & mask)) {
-			map->entries[hole] = map->entries[i];
-			hole = i;
-		}
-	map->entries[hole].handle = NULL;
-	map->count--;
-}
-
 /* Its value is 0 if there is none. */
-static struct known look_up(struct map *map, const void *handle, int takes)
+static struct mt_pjrt_known look_up(struct mt_pjrt_map *map, const void *handle, int takes)
 {
-	struct known result = { NULL, 0, 0 }, *at;
+	struct mt_pjrt_known result = { NULL, 0, 0 }, *at;
 
-	if (!handle || !mt_lock_take(&lock))
+	if (!mt_lock_take(&mt_pjrt_lock))
 		return result;
-	at = map->room ? find(map, handle) : NULL;
-	if (at && at->handle) {
+	at = mt_pjrt_find(map, handle);
+	if (at)
 		result = *at;
-		if (takes)
-			cut(map, at);
-	}
-	mt_lock_drop(&lock);
+	if (at && takes)
+		mt_pjrt_cut(map, at);
+	mt_lock_drop(&mt_pjrt_lock);
 	return result;
 }
 
 void mt_pjrt_reset(void)
 {
-	mt_lock_reset(&lock);
-	buffers = programs = (struct map){ NULL, 0, 0 }; /* another thread may have been in the middle of a change */
+	mt_lock_reset(&mt_pjrt_lock);
+	buffers = programs = (struct mt_pjrt_map){ NULL, 0, 0 }; /* it may have been in the middle of a change */
+	mt_pjrt_host_reset();
 }
 
-/* ---- buffers ---- */
-
 struct birth {
-	const struct api *api;
+	const struct mt_pjrt *api;
 	unsigned hook;
 	const void *caller;
+	int later; /* the plugin may allocate it later, on another thread */
 };
 
 /* Addresses that no memory has, each for one buffer. */
@@ -271,7 +146,7 @@ static uint64_t address_for(uint64_t bytes)
 	return __atomic_fetch_add(&next, (bytes | 255) + 1, __ATOMIC_RELAXED);
 }
 
-static struct mt_device_event event_of(unsigned hook, const struct known *known)
+static struct mt_device_event event_of(unsigned hook, const struct mt_pjrt_known *known)
 {
 	const uint64_t place = known->value;
 
@@ -286,16 +161,20 @@ static struct mt_device_event event_of(unsigned hook, const struct known *known)
 
 static void born(const struct birth *b, void *buffer)
 {
-	struct known known = { .handle = buffer };
+	struct mt_pjrt_known known = { .handle = buffer };
 	struct mt_device_event event;
 	uint64_t bytes = 0;
+	int on_host;
 
 	if (!buffer)
 		return;
 	mt_record_mute(1);
-	if (!is_flag(b->api, PJRT_Buffer_IsOnCpu, buffer) && (known.value = place_of(b->api, buffer)) != 0)
-		bytes = size_of(b->api, buffer);
+	on_host = mt_pjrt_flag(b->api, PJRT_Buffer_IsOnCpu, buffer);
+	if (!on_host && (known.value = place_of(b->api, buffer)) != 0)
+		bytes = mt_pjrt_bytes(b->api, buffer);
 	mt_record_mute(0);
+	if (on_host && b->later)
+		mt_pjrt_host_born(b->api, buffer);
 	if (!known.value)
 		return;
 	known.addr = address_for(bytes);
@@ -310,40 +189,55 @@ static void born(const struct birth *b, void *buffer)
 
 static void dead(unsigned hook, const void *buffer)
 {
-	const struct known known = look_up(&buffers, buffer, 1);
+	const struct mt_pjrt_known known = look_up(&buffers, buffer, 1);
 	struct mt_device_event event;
 
+	mt_pjrt_host_dead(buffer);
 	if (!known.value)
 		return;
 	event = event_of(hook, &known);
 	mt_device_note(MT_DEVICE_FREE, &event);
 }
 
-/* Inputs that were donated are deleted when the call returns, whether it went well or not. */
-static void end_donated(const struct api *api, const struct pjrt_LoadedExecutable_Execute *a)
+/* For each input of a call. */
+static void each_input(const struct mt_pjrt *api, const struct pjrt_LoadedExecutable_Execute *a,
+		       void (*f)(const struct mt_pjrt *api, void *buffer))
 {
 	for (size_t d = 0; HAS(a, input_count) && a->inputs && d < a->device_count; d++)
-		for (size_t i = 0; a->inputs[d] && i < a->input_count; i++) {
-			void *buffer = a->inputs[d][i];
-			int gone;
-			if (!look_up(&buffers, buffer, 0).value)
-				continue;
-			mt_record_mute(1);
-			gone = is_flag(api, PJRT_Buffer_IsDeleted, buffer);
-			mt_record_mute(0);
-			if (gone)
-				dead(MT_HOOK_PJRT_LoadedExecutable_Execute, buffer);
-		}
+		for (size_t i = 0; a->inputs[d] && i < a->input_count; i++)
+			if (a->inputs[d][i])
+				f(api, a->inputs[d][i]);
+}
+
+static void hold(const struct mt_pjrt *api, void *buffer)
+{
+	(void)api;
+	mt_pjrt_host_hold(buffer);
+}
+
+/* An input that was donated is deleted when the call returns, whether it went well or not. */
+static void release(const struct mt_pjrt *api, void *buffer)
+{
+	int gone = 0;
+
+	mt_pjrt_host_release(buffer);
+	if (!look_up(&buffers, buffer, 0).value)
+		return;
+	mt_record_mute(1);
+	gone = mt_pjrt_flag(api, PJRT_Buffer_IsDeleted, buffer);
+	mt_record_mute(0);
+	if (gone)
+		dead(MT_HOOK_PJRT_LoadedExecutable_Execute, buffer);
 }
 
 /* How many outputs a program has is asked once. */
-static size_t output_count(const struct api *api, void *executable)
+static size_t output_count(const struct mt_pjrt *api, void *executable)
 {
-	struct known known = look_up(&programs, executable, 0);
+	struct mt_pjrt_known known = look_up(&programs, executable, 0);
 
 	if (!known.value) {
 		mt_record_mute(1);
-		known = (struct known){ .handle = executable, .value = outputs_of(api, executable) + 1 };
+		known = (struct mt_pjrt_known){ .handle = executable, .value = mt_pjrt_outputs(api, executable) + 1 };
 		mt_record_mute(0);
 		keep(&programs, &known);
 	}
@@ -360,18 +254,18 @@ static int is_off(void)
 
 #define REAL(api, name) (api)->real->function[PJRT_##name]
 
-#define BUFFER_OUT(name, type, field) \
-	static void *body_##name(struct api *api, struct type *a, const void *caller) \
+#define BUFFER_OUT(name, type, later) \
+	static void *body_##name(struct mt_pjrt *api, struct type *a, const void *caller) \
 	{ \
 		void *error = REAL(api, name)(a); \
 		int kept = errno; \
-		if (!error && HAS(a, field) && !is_off()) \
-			born(&(struct birth){ api, MT_HOOK_PJRT_##name, caller }, a->field); \
+		if (!error && HAS(a, buffer) && !is_off()) \
+			born(&(struct birth){ api, MT_HOOK_PJRT_##name, caller, later }, a->buffer); \
 		errno = kept; \
 		return error; \
 	}
 #define BUFFER_END(name) \
-	static void *body_##name(struct api *api, struct pjrt_one *a, const void *caller) \
+	static void *body_##name(struct mt_pjrt *api, struct pjrt_one *a, const void *caller) \
 	{ \
 		int kept = errno; \
 		(void)caller; \
@@ -381,24 +275,28 @@ static int is_off(void)
 		return REAL(api, name)(a); \
 	}
 
-BUFFER_OUT(Client_BufferFromHostBuffer, pjrt_Client_BufferFromHostBuffer, buffer)
-BUFFER_OUT(Client_CreateUninitializedBuffer, pjrt_Client_CreateUninitializedBuffer, buffer)
-BUFFER_OUT(Buffer_CopyToDevice, pjrt_copy, buffer)
-BUFFER_OUT(Buffer_CopyToMemory, pjrt_copy, buffer)
-BUFFER_OUT(AsyncHostToDeviceTransferManager_RetrieveBuffer, pjrt_AsyncHostToDeviceTransferManager_RetrieveBuffer,
-	   buffer)
+BUFFER_OUT(Client_BufferFromHostBuffer, pjrt_Client_BufferFromHostBuffer, 0)
+BUFFER_OUT(Client_CreateUninitializedBuffer, pjrt_Client_CreateUninitializedBuffer, 0)
+BUFFER_OUT(Buffer_CopyToDevice, pjrt_copy, 1)
+BUFFER_OUT(Buffer_CopyToMemory, pjrt_copy, 1)
+BUFFER_OUT(AsyncHostToDeviceTransferManager_RetrieveBuffer, pjrt_AsyncHostToDeviceTransferManager_RetrieveBuffer, 0)
 BUFFER_END(Buffer_Destroy)
 BUFFER_END(Buffer_Delete)
 
-static void *body_LoadedExecutable_Execute(struct api *api, struct pjrt_LoadedExecutable_Execute *a, const void *caller)
+static void *body_LoadedExecutable_Execute(struct mt_pjrt *api, struct pjrt_LoadedExecutable_Execute *a,
+					   const void *caller)
 {
-	const struct birth birth = { api, MT_HOOK_PJRT_LoadedExecutable_Execute, caller };
-	void *error = REAL(api, LoadedExecutable_Execute)(a);
+	const struct birth birth = { api, MT_HOOK_PJRT_LoadedExecutable_Execute, caller, 1 };
+	void *error;
 	int kept = errno;
 
+	each_input(api, a, hold);
+	errno = kept;
+	error = REAL(api, LoadedExecutable_Execute)(a);
+	kept = errno;
+	each_input(api, a, release);
 	if (!is_off()) {
 		size_t count;
-		end_donated(api, a);
 		count = !error && HAS(a, outputs) && a->outputs ? output_count(api, a->executable) : 0;
 		for (size_t d = 0; count && d < a->device_count; d++)
 			for (size_t i = 0; a->outputs[d] && i < count; i++)
@@ -408,16 +306,16 @@ static void *body_LoadedExecutable_Execute(struct api *api, struct pjrt_LoadedEx
 	return error;
 }
 
-static void *body_Client_Create(struct api *api, struct pjrt_Client_Create *a, const void *caller)
+static void *body_Client_Create(struct mt_pjrt *api, struct pjrt_Client_Create *a, const void *caller)
 {
 	void *error = REAL(api, Client_Create)(a);
 	int kept = errno;
 
 	(void)caller;
 	if (!error && HAS(a, client) && a->client) {
-		struct pjrt_text *name = ARGS(struct pjrt_text, .thing = a->client);
+		struct pjrt_text *name = PJRT_ARGS(struct pjrt_text, .thing = a->client);
 		mt_record_mute(1);
-		if (ask(api, PJRT_Client_PlatformName, name) && name->text)
+		if (mt_pjrt_ask(api, PJRT_Client_PlatformName, name) && name->text)
 			api->is_cuda = name->bytes == 4 && !memcmp(name->text, "cuda", 4);
 		mt_record_mute(0);
 	}
@@ -425,7 +323,7 @@ static void *body_Client_Create(struct api *api, struct pjrt_Client_Create *a, c
 	return error;
 }
 
-static void *body_LoadedExecutable_Destroy(struct api *api, struct pjrt_one *a, const void *caller)
+static void *body_LoadedExecutable_Destroy(struct mt_pjrt *api, struct pjrt_one *a, const void *caller)
 {
 	int kept = errno;
 
@@ -490,7 +388,7 @@ static int is_usual(const struct pjrt_table *real)
 					  PJRT_Buffer_Device, PJRT_Buffer_IsOnCpu };
 	size_t count;
 
-	if (real->head.bytes < sizeof(*real) || real->head.bytes > TABLE_BYTES || real->version.major != 0)
+	if (real->head.bytes < sizeof(*real) || real->head.bytes > PJRT_TABLE_BYTES || real->version.major != 0)
 		return 0;
 	count = (real->head.bytes - sizeof(*real)) / sizeof(real->function[0]);
 	for (size_t i = 0; i < sizeof(needed); i++)
@@ -501,7 +399,7 @@ static int is_usual(const struct pjrt_table *real)
 
 static void fill(unsigned n, const struct pjrt_table *real)
 {
-	struct api *api = &apis[n];
+	struct mt_pjrt *api = &apis[n];
 
 	memcpy(api->copy.bytes, real, real->head.bytes);
 	api->count = (real->head.bytes - sizeof(*real)) / sizeof(real->function[0]);
@@ -517,7 +415,7 @@ static const struct pjrt_table *copy_of(const struct pjrt_table *real)
 {
 	const struct pjrt_table *result = real;
 
-	if (!real || mt_is_own(real) || !is_usual(real) || !mt_lock_take(&lock))
+	if (!real || mt_is_own(real) || !is_usual(real) || !mt_lock_take(&mt_pjrt_lock))
 		return real;
 	for (unsigned i = 0; i < MT_INSTANCES; i++) {
 		if (apis[i].real && apis[i].real != real)
@@ -526,7 +424,7 @@ static const struct pjrt_table *copy_of(const struct pjrt_table *real)
 		result = &apis[i].copy.table;
 		break;
 	}
-	mt_lock_drop(&lock);
+	mt_lock_drop(&mt_pjrt_lock);
 	if (result == real)
 		mt_process_lost(1); /* more plugins than anybody has: this one's buffers go unseen */
 	return result;

@@ -30,6 +30,9 @@ struct pjrt_table {
 
 enum pjrt_place {
 	PJRT_Error_Destroy = 0,
+	PJRT_Event_Destroy = 5,
+	PJRT_Event_IsReady = 6,
+	PJRT_Event_OnReady = 9,
 	PJRT_Client_Create = 10,
 	PJRT_Client_PlatformName = 12,
 	PJRT_Client_BufferFromHostBuffer = 22,
@@ -49,6 +52,8 @@ enum pjrt_place {
 	PJRT_Buffer_IsDeleted = 68,
 	PJRT_Buffer_CopyToDevice = 69,
 	PJRT_Buffer_IsOnCpu = 71,
+	PJRT_Buffer_ReadyEvent = 72,
+	PJRT_Buffer_UnsafePointer = 73,
 	PJRT_Buffer_CopyToMemory = 92,
 	PJRT_Client_CreateViewOfDeviceBuffer = 93,
 	PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer = 104,
@@ -75,6 +80,14 @@ struct pjrt_text {
 	void *thing;
 	const char *text;
 	size_t bytes;
+};
+
+/* `call` has to destroy the error. */
+struct pjrt_Event_OnReady {
+	struct pjrt_head head;
+	void *event;
+	void (*call)(void *error, void *argument);
+	void *argument;
 };
 
 struct pjrt_Client_Create {

@@ -444,6 +444,21 @@ int mt_record_stacks(uint32_t *native, uint32_t *python)
 	return ring != NULL;
 }
 
+void mt_record_owner(const void *p, uint32_t native, uint32_t python)
+{
+	const struct mt_ext_device ext = { .class = MT_MARK_OWNER };
+
+	if (mt_record_is_off())
+		return;
+	struct mt_event e[2] = {
+		{ .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .kind = MT_MARK, .node = native, .node2 = python }
+	};
+
+	__builtin_memcpy(&e[1], &ext, sizeof(ext));
+	e[1].kind = MT_EXT;
+	record(e, 2, NULL);
+}
+
 void mt_record_mute(int on)
 {
 	self.busy = on ? &muted : self.idle;

@@ -50,6 +50,9 @@ int mt_record_enter(void);
 /* The nodes of the calling thread's stacks, as an event would have them. 0 = nothing is recorded, or no stacks are. */
 int mt_record_stacks(uint32_t *native, uint32_t *python);
 
+/* The block of the heap at `p` was asked for by these stacks, though another thread has made the call. */
+void mt_record_owner(const void *p, uint32_t native, uint32_t python);
+
 /* Between on and off the calling thread's allocations are ours (dlopen of the unwinder), not the program's. */
 void mt_record_mute(int on);
 

@@ -4,6 +4,7 @@
  * that the shim has of PJRT's interface.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +15,23 @@ enum { FUNCTIONS = 119, DEVICES = 4 };
 struct device {
 	int number;
 };
+/* Of an output that is computed later: used by the queue, the buffer, and who was given it. */
+struct event {
+	int is_ready, failed, users, calls;
+	void (*call[4])(void *error, void *argument);
+	void *argument[4];
+	struct buffer *buffer; /* NULL = destroyed */
+	size_t bytes;
+	struct event *next;
+};
 struct buffer {
 	struct device *device;
 	size_t bytes;
 	int is_view, is_deleted;
+	/* on the host */
+	void *memory;
+	int asked;
+	struct event *event;
 };
 struct program {
 	size_t outputs, bytes;
@@ -58,7 +72,9 @@ static void *error_destroy(void *args)
 static struct buffer *make(struct device *device, size_t bytes, int is_view)
 {
 	struct buffer *b = malloc(sizeof(*b));
-	*b = (struct buffer){ device ? device : &devices[0], bytes, is_view, 0 };
+	*b = (struct buffer){ .device = device ? device : &devices[0], .bytes = bytes, .is_view = is_view };
+	if (self.on_host && !is_view && posix_memalign(&b->memory, 64, bytes))
+		abort();
 	pthread_mutex_lock(&lock);
 	if (!is_view) {
 		self.in_use += bytes;
@@ -74,7 +90,145 @@ static void end(struct buffer *b)
 	pthread_mutex_lock(&lock);
 	self.in_use -= b->is_view || b->is_deleted ? 0 : b->bytes;
 	b->is_deleted = 1;
+	free(b->memory);
+	b->memory = NULL;
 	pthread_mutex_unlock(&lock);
+}
+
+/* ---- computing, on the host ---- */
+
+static struct event *queue;
+static int is_asked_for, is_started;
+static pthread_cond_t turn = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
+
+static void leave_event(struct event *e)
+{
+	if (!__atomic_sub_fetch(&e->users, 1, __ATOMIC_ACQ_REL))
+		free(e);
+}
+
+__attribute__((noinline)) void compute(struct event *e)
+{
+	void *memory = NULL;
+	if (posix_memalign(&memory, 64, e->bytes))
+		abort();
+	pthread_mutex_lock(&lock);
+	if (e->buffer && !e->buffer->is_deleted)
+		e->buffer->memory = memory;
+	else
+		free(memory);
+	e->failed = self.computes_badly;
+	e->is_ready = 1;
+	const int calls = e->calls;
+	pthread_mutex_unlock(&lock);
+	for (int i = 0; i < calls; i++)
+		e->call[i](e->failed ? error() : NULL, e->argument[i]);
+	leave_event(e);
+}
+
+static void *work(void *unused)
+{
+	pthread_mutex_lock(&lock);
+	for (;;) {
+		while (!is_asked_for)
+			pthread_cond_wait(&turn, &lock);
+		while (queue) {
+			struct event *e = queue;
+			queue = e->next;
+			pthread_mutex_unlock(&lock);
+			compute(e);
+			pthread_mutex_lock(&lock);
+		}
+		is_asked_for = 0;
+		pthread_cond_broadcast(&done);
+	}
+	return unused;
+}
+
+void plug_compute(void)
+{
+	pthread_mutex_lock(&lock);
+	is_asked_for = is_started;
+	pthread_cond_broadcast(&turn);
+	while (is_asked_for)
+		pthread_cond_wait(&done, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+static struct buffer *make_late(struct device *device, size_t bytes)
+{
+	struct buffer *b = make(device, bytes, 1);
+	pthread_t thread;
+	b->event = calloc(1, sizeof(*b->event));
+	b->event->users = 2;
+	b->event->buffer = b;
+	b->event->bytes = bytes;
+	pthread_mutex_lock(&lock);
+	if (!is_started)
+		pthread_create(&thread, NULL, work, NULL);
+	is_started = 1;
+	b->event->next = queue;
+	queue = b->event;
+	pthread_mutex_unlock(&lock);
+	return b;
+}
+
+static void *ready_event(void *args)
+{
+	struct pjrt_one *a = args;
+	struct buffer *b = a->thing;
+	if (!b->event)
+		return error();
+	__atomic_add_fetch(&b->event->users, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&self.events, 1, __ATOMIC_RELAXED);
+	a->out.pointer = b->event;
+	return NULL;
+}
+
+static void *event_destroy(void *args)
+{
+	__atomic_sub_fetch(&self.events, 1, __ATOMIC_RELAXED);
+	leave_event(((struct pjrt_one *)args)->thing);
+	return NULL;
+}
+
+static void *event_is_ready(void *args)
+{
+	struct pjrt_one *a = args;
+	a->out.flag = __atomic_load_n(&((struct event *)a->thing)->is_ready, __ATOMIC_ACQUIRE) != 0;
+	return NULL;
+}
+
+static void *on_ready(void *args)
+{
+	struct pjrt_Event_OnReady *a = args;
+	struct event *e = a->event;
+	pthread_mutex_lock(&lock);
+	const int ready = e->is_ready;
+	if (!ready) {
+		e->call[e->calls] = a->call;
+		e->argument[e->calls++] = a->argument;
+	}
+	pthread_mutex_unlock(&lock);
+	if (ready)
+		a->call(e->failed ? error() : NULL, a->argument);
+	return NULL;
+}
+
+static void *address(void *args)
+{
+	struct pjrt_one *a = args;
+	struct buffer *b = a->thing;
+	pthread_mutex_lock(&lock);
+	b->asked = 1;
+	self.waited += b->event && !b->event->is_ready;
+	a->out.pointer = b->memory;
+	pthread_mutex_unlock(&lock);
+	sched_yield();
+	pthread_mutex_lock(&lock);
+	b->asked = 0;
+	pthread_mutex_unlock(&lock);
+	return b->is_deleted ? error() : NULL;
 }
 
 static size_t bytes_of(const int64_t *dims, size_t count)
@@ -150,13 +304,16 @@ static void *execute(void *args)
 	struct pjrt_LoadedExecutable_Execute *a = args;
 	struct program *p = a->executable;
 	struct buffer *input = a->input_count ? a->inputs[0][0] : NULL;
-	if (p->donates && input) /* also where it fails then */
+	if (p->donates && input) { /* also where it fails then */
+		__atomic_add_fetch(&self.refused, input->asked, __ATOMIC_RELAXED);
 		end(input);
+	}
 	if (self.fails)
 		return error();
 	for (size_t d = 0; d < a->device_count; d++)
 		for (size_t i = 0; i < p->outputs; i++)
-			a->outputs[d][i] = make(&devices[d], p->bytes, 0);
+			a->outputs[d][i] =
+				self.on_host ? make_late(&devices[d], p->bytes) : make(&devices[d], p->bytes, 0);
 	return NULL;
 }
 
@@ -195,6 +352,12 @@ static void *buffer_destroy(void *args)
 	struct buffer *b = ((struct pjrt_one *)args)->thing;
 	if (b)
 		end(b);
+	if (b && b->event) {
+		pthread_mutex_lock(&lock);
+		b->event->buffer = NULL;
+		pthread_mutex_unlock(&lock);
+		leave_event(b->event);
+	}
 	free(b);
 	return NULL;
 }
@@ -274,6 +437,11 @@ const struct pjrt_table *GetPjrtApi(void)
 	t->version.major = self.major;
 	t->version.minor = 81;
 	t->function[PJRT_Error_Destroy] = error_destroy;
+	t->function[PJRT_Event_Destroy] = event_destroy;
+	t->function[PJRT_Event_IsReady] = event_is_ready;
+	t->function[PJRT_Event_OnReady] = on_ready;
+	t->function[PJRT_Buffer_ReadyEvent] = ready_event;
+	t->function[PJRT_Buffer_UnsafePointer] = address;
 	t->function[PJRT_Client_Create] = client_create;
 	t->function[PJRT_Client_PlatformName] = platform_name;
 	t->function[PJRT_Client_BufferFromHostBuffer] = from_host;

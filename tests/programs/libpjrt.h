@@ -13,12 +13,18 @@ struct plug {
 	int major, missing; /* `missing`: this function is NULL; 0 = none */
 	/* at any time */
 	int on_host, fails, hides_sizes;
+	int computes_badly; /* outputs on the host end in an error */
 	/* of all buffers that are no views */
 	size_t in_use, most, allocations;
-	long errors, executables; /* that are still there */
+	long errors, executables, events; /* that are still there */
+	long waited;                      /* was asked for an address before there was one */
+	long refused;                     /* was to donate a buffer that is being asked for its address */
 };
 
 struct plug *plug_self(void);
+
+/* On the host outputs are computed by a thread of the plugin's, which waits for this. It returns when all are. */
+void plug_compute(void);
 
 /* A loaded executable. `donates`: its first input is. */
 void *plug_program(size_t outputs, size_t bytes, int donates);

@@ -18,6 +18,7 @@ struct user {
 	const struct pjrt_table *table;
 	struct plug *plug;
 	void *(*program)(size_t outputs, size_t bytes, int donates);
+	void (*compute)(void);
 	size_t kept, kept_blocks;
 };
 
@@ -36,11 +37,12 @@ static struct user load(const char *path, const char *how)
 	struct plug *(*self)(void) = (struct plug * (*)(void)) dlsym(library, "plug_self");
 	const struct pjrt_table *(*api)(void) = (const struct pjrt_table *(*)(void))dlsym(library, "GetPjrtApi");
 	u.program = (void *(*)(size_t, size_t, int))dlsym(library, "plug_program");
+	u.compute = (void (*)(void))dlsym(library, "plug_compute");
 	u.plug = self();
 	u.plug->functions = !strcmp(how, "short") ? PJRT_Buffer_CopyToDevice : 0;
 	u.plug->missing = !strcmp(how, "missing") ? PJRT_Buffer_Delete : 0;
 	u.plug->major = !strcmp(how, "major");
-	u.plug->on_host = !strcmp(how, "host");
+	u.plug->on_host = !strncmp(how, "host", 4);
 	u.table = api();
 	if (api() != u.table)
 		abort();
@@ -202,6 +204,65 @@ static void threads(struct user *u)
 		pthread_join(t[i], NULL);
 }
 
+/* Outputs that a thread of the plugin's allocates when it computes them: whose they are is told then. */
+static void host(struct user *u)
+{
+	void *program = u->program(1, 1 << 20, 0), *step = u->program(1, 1 << 20, 1);
+	void *kept[4], *gone = NULL, *out = NULL;
+	for (int i = 0; i < 4; i++)
+		kept[i] = keep(u, program, NULL, 1 << 20);
+	run(u, program, NULL, &gone); /* destroyed before it is computed */
+	drop(u, PJRT_Buffer_Delete, gone);
+	drop(u, PJRT_Buffer_Destroy, gone);
+	u->compute();
+	/* donated before it is computed, and after */
+	for (int i = 0; i < 2; i++) {
+		void *state = NULL;
+		run(u, program, NULL, &state);
+		if (i)
+			u->compute();
+		run(u, step, state, &out);
+		drop(u, PJRT_Buffer_Destroy, state);
+		u->compute();
+		drop(u, PJRT_Buffer_Destroy, out);
+	}
+	u->plug->computes_badly = 1;
+	run(u, program, kept[0], &out);
+	u->compute();
+	drop(u, PJRT_Buffer_Destroy, out);
+	u->plug->computes_badly = 0;
+}
+
+/* Each thread's steps donate, while the plugin computes. */
+static void *donating(void *p)
+{
+	struct user *u = p;
+	void *step = u->program(1, 4096, 1);
+	for (int round = 0; round < 20; round++) {
+		void *state = NULL, *next = NULL;
+		run(u, step, NULL, &state);
+		for (int i = 0; i < 20; i++) {
+			run(u, step, state, &next);
+			drop(u, PJRT_Buffer_Destroy, state);
+			state = next;
+		}
+		drop(u, PJRT_Buffer_Destroy, state);
+	}
+	return NULL;
+}
+
+static void host_threads(struct user *u)
+{
+	pthread_t t[3];
+	for (int i = 0; i < 3; i++)
+		pthread_create(&t[i], NULL, donating, u);
+	for (int i = 0; i < 200; i++)
+		u->compute();
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	u->compute();
+}
+
 static void play(struct user *u, const char *how)
 {
 	void *program = u->program(1, 3 << 20, 0);
@@ -218,6 +279,13 @@ static void play(struct user *u, const char *how)
 		programs(u);
 	if (all || !strcmp(how, "threads"))
 		threads(u);
+	if (!strncmp(how, "host", 4)) {
+		if (how[4])
+			host_threads(u);
+		else
+			host(u);
+		return;
+	}
 	for (int i = 0; i < 20; i++)
 		churn(u, 1 << 20);
 	for (int i = 0; i < 5; i++)
@@ -230,9 +298,10 @@ int main(int argc, char **argv)
 		struct user u = load(argv[i], argv[1]);
 		play(&u, argv[1]);
 		printf("{\"in_use\": %zu, \"most\": %zu, \"allocations\": %zu, \"kept\": %zu, \"kept_blocks\": %zu, \"errors\": %ld, "
-		       "\"executables\": %ld, \"bytes\": %zu, \"missing\": %d}\n",
+		       "\"executables\": %ld, \"events\": %ld, \"waited\": %ld, \"refused\": %ld, \"bytes\": %zu, \"missing\": %d}\n",
 		       u.plug->in_use, u.plug->most, u.plug->allocations, u.kept, u.kept_blocks, u.plug->errors,
-		       u.plug->executables, u.table->head.bytes, !u.table->function[PJRT_Buffer_Delete]);
+		       u.plug->executables, u.plug->events, u.plug->waited, u.plug->refused, u.table->head.bytes,
+		       !u.table->function[PJRT_Buffer_Delete]);
 	}
 	return 0;
 }

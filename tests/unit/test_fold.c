@@ -63,6 +63,11 @@ static void new_block(struct program *g, unsigned i, uint32_t ring)
 	g->live[i].addr = addr;
 	g->live[i].size = size;
 	synth_alloc(g->p, ring, g->ticks, addr, size, g->nodes[rnd(g, NODES)]);
+	if (rnd(g, 20) == 0)
+		synth_ext(g->p, ring,
+			  (struct mt_event){
+				  .ticks = g->ticks, .addr = addr, .kind = MT_MARK, .node = g->nodes[rnd(g, NODES)] },
+			  (struct mt_ext_device){ .class = MT_MARK_OWNER });
 }
 
 static void old_block(struct program *g, unsigned i, uint32_t ring)

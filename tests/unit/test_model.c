@@ -22,6 +22,7 @@ struct n_block {
 	uint64_t size;
 	uint32_t node, thread;
 	bool live, inherited;
+	uint64_t born;
 };
 struct n_site {
 	uint64_t allocations, allocated, live, blocks, temporary;
@@ -198,7 +199,7 @@ static void op_alloc(struct naive *n, struct n_process *p, uint32_t ring, int i)
 	uint64_t size = rnd(4) ? rnd(5000) : rnd(60) * 100000ull;
 	struct model_totals *t = &p->kind[MODEL_HEAP];
 	t->missed_frees += p->heap[i].live;
-	p->heap[i] = (struct n_block){ size, node, thread, true, false };
+	p->heap[i] = (struct n_block){ size, node, thread, true, false, n->now };
 	t->allocations++;
 	t->allocated_bytes += size;
 	p->site[MODEL_HEAP][node].allocations++;
@@ -222,6 +223,33 @@ static void op_free(struct naive *n, struct n_process *p, uint32_t ring, int i)
 		t->temporary++;
 		p->site[MODEL_HEAP][node].temporary++;
 	}
+}
+
+/* Whoever asked for the block is another: also at the peaks that it was a part of. */
+static void move_snapshot(struct n_snapshot *to, const struct n_block *b, uint64_t peak_ns, int sign)
+{
+	if (b->born - SYNTH_START > peak_ns)
+		return;
+	to->live += (uint64_t)sign * b->size;
+	to->blocks += (uint64_t)sign;
+}
+
+static void op_own(struct naive *n, struct n_process *p, uint32_t ring, int i)
+{
+	struct n_block *b = &p->heap[i];
+	uint32_t node = rnd(SITES);
+	synth_ext(p->synth, ring,
+		  (struct mt_event){ .ticks = n->now, .addr = address(i), .kind = MT_MARK, .node = node },
+		  (struct mt_ext_device){ .class = MT_MARK_OWNER });
+	if (!b->live || b->inherited || b->node == node)
+		return;
+	for (int sign = -1; sign <= 1; sign += 2) {
+		uint32_t of = sign < 0 ? b->node : node;
+		p->site[MODEL_HEAP][of].allocations += sign > 0;
+		move_snapshot(&p->peak[MODEL_HEAP][of], b, p->kind[MODEL_HEAP].peak_ns, sign);
+		move_snapshot(&p->host_peak[MODEL_HEAP][of], b, n->sum_peak_ns[MODEL_HEAP], sign);
+	}
+	b->node = node;
 }
 
 /* A realloc that fails: nothing changes but the failure. What other rings do in between is another operation's. */
@@ -430,7 +458,11 @@ static void op(struct naive *n, struct n_process *p)
 	uint32_t ring = rnd(RINGS);
 	int i = (int)rnd(ADDRESSES), from = (int)rnd(PAGES - 9), pages = 1 + (int)rnd(8);
 	n->now += 10 + rnd(100) * (rnd(50) ? 1 : 100000);
-	switch (rnd(23)) {
+	switch (rnd(25)) {
+	case 23:
+	case 24:
+		op_own(n, p, ring, i);
+		break;
 	case 20:
 	case 21:
 		op_protect(n, p, ring, from, pages);

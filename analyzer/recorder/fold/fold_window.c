@@ -162,7 +162,7 @@ static void look_mark(struct fold_window *t, const struct mt_event *s)
 {
 	struct mt_ext_device ext;
 	memcpy(&ext, s + 1, sizeof(ext));
-	if (ext.class != MT_MARK_LABEL)
+	if (ext.class != MT_MARK_LABEL && ext.class != MT_MARK_OWNER)
 		return;
 	struct block *b = blocks_find(&t->live, s->addr);
 	if (b)

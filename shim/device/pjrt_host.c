@@ -1,0 +1,288 @@
+/*
+ * Whose the buffers are that lie in the host's memory (a plugin for the CPU). malloc has recorded the memory, and
+ * nothing is added here. But the plugin may compute an output, and allocate its memory, on a thread of its own, whose
+ * stack has no line of Python. So the block is told to be the dispatcher's (MT_MARK_OWNER) as soon as it is known where
+ * it lies, which is when the buffer is ready: at once, or when the plugin says so, on one of its threads.
+ *
+ * A plugin refuses to donate a buffer while it is asked for its address. So nothing is asked of a buffer while a call
+ * is under way that may take it, and such a call waits for the answer, which a buffer that is ready gives at once.
+ */
+#include <errno.h>
+#include <sys/syscall.h>
+
+#include "shim/base/config.h"
+#include "shim/base/sys.h"
+#include "shim/device/pjrt_internal.h"
+#include "shim/trace/record.h"
+
+enum { WAITS = 4096, TURNS = 100000 };
+
+struct wait {
+	const struct mt_pjrt *api;
+	void *buffer, *event;
+	uint32_t native, python; /* who dispatched */
+	uint32_t held;           /* calls that may take it */
+	uint8_t users;           /* who still needs this: the map, the plugin, calls */
+	uint8_t ready, asking, over;
+	struct wait *next;
+};
+
+static struct mt_pjrt_map waiting; /* value: struct wait * */
+static struct wait *all, *unused;
+
+/* ---- waits ---- */
+
+static struct wait *take_wait(void)
+{
+	struct wait *w;
+
+	if (!all && (all = mt_sys_pages(WAITS * sizeof(*all))) != NULL)
+		for (unsigned i = 0; i < WAITS; i++) {
+			all[i].next = unused;
+			unused = &all[i];
+		}
+	w = unused;
+	if (w)
+		unused = w->next;
+	return w;
+}
+
+static struct wait *find(const void *buffer)
+{
+	const struct mt_pjrt_known *known = mt_pjrt_find(&waiting, buffer);
+
+	return known ? (struct wait *)(uintptr_t)known->value : NULL;
+}
+
+/* Under the lock. What nobody needs any more is copied to *unneeded. */
+static void leave_locked(struct wait *w, struct wait *unneeded)
+{
+	if (--w->users)
+		return;
+	*unneeded = *w;
+	w->next = unused;
+	unused = w;
+}
+
+/* Not under the lock. */
+static void destroy(const struct wait *unneeded)
+{
+	if (!unneeded->event)
+		return;
+	mt_record_mute(1);
+	mt_pjrt_ask(unneeded->api, PJRT_Event_Destroy, PJRT_ARGS(struct pjrt_one, .thing = unneeded->event));
+	mt_record_mute(0);
+}
+
+/* No more is to be told of the buffer: the map leaves it. Under the lock. */
+static void finish(struct wait *w, struct wait *unneeded)
+{
+	struct mt_pjrt_known *known = w->over ? NULL : mt_pjrt_find(&waiting, w->buffer);
+
+	w->over = 1;
+	if (!known)
+		return;
+	mt_pjrt_cut(&waiting, known);
+	leave_locked(w, unneeded);
+}
+
+/* One user less; with `over` it is finished, too. */
+static void leave(struct wait *w, int over)
+{
+	struct wait unneeded = { .event = NULL };
+
+	if (!mt_lock_take(&mt_pjrt_lock))
+		return;
+	if (over)
+		finish(w, &unneeded);
+	leave_locked(w, &unneeded);
+	mt_lock_drop(&mt_pjrt_lock);
+	destroy(&unneeded);
+}
+
+/* ---- telling ---- */
+
+static void tell(const struct mt_pjrt *api, void *buffer, uint32_t native, uint32_t python)
+{
+	void *p;
+
+	mt_record_mute(1);
+	p = mt_pjrt_thing(api, PJRT_Buffer_UnsafePointer, buffer);
+	mt_record_mute(0);
+	if (p)
+		mt_record_owner(p, native, python);
+}
+
+/* The buffer is ready. Nobody ends it or gives it away until its `asking` is 0 again. Nonzero: it is told. */
+static int tell_ready(struct wait *w)
+{
+	int goes;
+
+	if (!mt_lock_take(&mt_pjrt_lock))
+		return 0;
+	__atomic_store_n(&w->ready, 1, __ATOMIC_RELAXED);
+	goes = !w->over && !w->held && !w->asking;
+	w->asking |= goes != 0;
+	mt_lock_drop(&mt_pjrt_lock);
+	if (!goes)
+		return 0;
+	tell(w->api, w->buffer, w->native, w->python);
+	__atomic_store_n(&w->asking, 0, __ATOMIC_RELEASE);
+	return 1;
+}
+
+/* Called by the plugin, on any thread. */
+static void when_ready(void *error, void *argument)
+{
+	struct wait *w = argument;
+	int kept = errno;
+
+	if (error)
+		mt_pjrt_function(w->api, PJRT_Error_Destroy)(PJRT_ARGS(struct pjrt_one, .thing = error));
+	leave(w, error || tell_ready(w));
+	errno = kept;
+}
+
+/* Is a stack recorded of every block of that size? */
+static int has_stacks(uint64_t bytes)
+{
+	return mt_config.stacks == MT_STACKS_ALL ||
+	       (mt_config.stacks == MT_STACKS_SAMPLE && bytes >= mt_config.sample_bytes);
+}
+
+static int can_tell(const struct mt_pjrt *api)
+{
+	return mt_pjrt_function(api, PJRT_Buffer_UnsafePointer) && mt_pjrt_function(api, PJRT_Buffer_ReadyEvent) &&
+	       mt_pjrt_function(api, PJRT_Event_IsReady) && mt_pjrt_function(api, PJRT_Event_OnReady) &&
+	       mt_pjrt_function(api, PJRT_Event_Destroy);
+}
+
+/* Nonzero: it is waited for, and the event is somebody's. */
+static int wait_for(const struct wait *what)
+{
+	struct wait *w = NULL;
+
+	if (!mt_lock_take(&mt_pjrt_lock))
+		return 0;
+	w = take_wait();
+	if (w) {
+		const struct mt_pjrt_known known = { .handle = what->buffer, .value = (uintptr_t)w };
+		*w = *what;
+		w->users = 3; /* the map, the plugin, this call */
+		if (!mt_pjrt_put(&waiting, &known)) {
+			w->next = unused;
+			unused = w;
+			w = NULL;
+		}
+	}
+	mt_lock_drop(&mt_pjrt_lock);
+	if (!w)
+		return 0;
+	mt_record_mute(1);
+	if (!mt_pjrt_ask(w->api, PJRT_Event_OnReady,
+			 PJRT_ARGS(struct pjrt_Event_OnReady, .event = w->event, .call = when_ready, .argument = w))) {
+		mt_record_mute(0);
+		when_ready(NULL, w); /* nobody will call */
+	}
+	mt_record_mute(0);
+	leave(w, 0);
+	return 1;
+}
+
+void mt_pjrt_host_born(const struct mt_pjrt *api, void *buffer)
+{
+	struct wait w = { .api = api, .buffer = buffer };
+	int ready, goes = can_tell(api);
+
+	if (!goes)
+		return;
+	mt_record_mute(1);
+	goes = has_stacks(mt_pjrt_bytes(api, buffer));
+	mt_record_mute(0);
+	if (!goes || !mt_record_stacks(&w.native, &w.python))
+		return;
+	mt_record_mute(1);
+	w.event = mt_pjrt_thing(api, PJRT_Buffer_ReadyEvent, buffer);
+	ready = w.event && mt_pjrt_flag(api, PJRT_Event_IsReady, w.event);
+	mt_record_mute(0);
+	if (!w.event || (!ready && wait_for(&w)))
+		return;
+	mt_record_mute(1);
+	mt_pjrt_ask(api, PJRT_Event_Destroy, PJRT_ARGS(struct pjrt_one, .thing = w.event));
+	mt_record_mute(0);
+	if (ready)
+		tell(api, buffer, w.native, w.python);
+}
+
+/* ---- the program's calls ---- */
+
+/* Takes the lock when the buffer is not being asked about; 0 = not to be had. *w: NULL = nothing is waited for, or has
+ * been told meanwhile. */
+static int lock_quiet(const void *buffer, struct wait **w)
+{
+	for (unsigned i = 0; mt_lock_take(&mt_pjrt_lock); i++) {
+		*w = find(buffer);
+		if (!*w || i == TURNS || !__atomic_load_n(&(*w)->asking, __ATOMIC_ACQUIRE))
+			return 1;
+		mt_lock_drop(&mt_pjrt_lock);
+		if (mt_sys_may(SYS_sched_yield))
+			MT_SYS0(SYS_sched_yield);
+	}
+	return 0;
+}
+
+static int has_none(void)
+{
+	return !__atomic_load_n(&waiting.count, __ATOMIC_RELAXED);
+}
+
+void mt_pjrt_host_dead(const void *buffer)
+{
+	struct wait *w, unneeded = { .event = NULL };
+
+	if (has_none() || !lock_quiet(buffer, &w))
+		return;
+	if (w)
+		finish(w, &unneeded);
+	mt_lock_drop(&mt_pjrt_lock);
+	destroy(&unneeded);
+}
+
+void mt_pjrt_host_hold(const void *buffer)
+{
+	struct wait *w;
+
+	if (has_none() || !lock_quiet(buffer, &w))
+		return;
+	if (w)
+		w->held++;
+	mt_lock_drop(&mt_pjrt_lock);
+}
+
+void mt_pjrt_host_release(void *buffer)
+{
+	struct wait *w;
+	int tells = 0;
+
+	if (has_none() || !mt_lock_take(&mt_pjrt_lock))
+		return;
+	w = find(buffer);
+	if (w && w->held) {
+		tells = !--w->held;
+		w->users += tells;
+	}
+	mt_lock_drop(&mt_pjrt_lock);
+	if (!tells)
+		return;
+	/* maybe the plugin hasn't come to say so yet */
+	mt_record_mute(1);
+	tells = __atomic_load_n(&w->ready, __ATOMIC_RELAXED) || mt_pjrt_flag(w->api, PJRT_Event_IsReady, w->event);
+	mt_record_mute(0);
+	leave(w, tells && tell_ready(w)); /* of what was donated no address is given */
+}
+
+void mt_pjrt_host_reset(void)
+{
+	waiting = (struct mt_pjrt_map){ NULL, 0, 0 };
+	all = unused = NULL;
+}
