@@ -161,6 +161,7 @@ static int can_tell(const struct mt_pjrt *api)
 static int wait_for(const struct wait *what)
 {
 	struct wait *w = NULL;
+	int called;
 
 	if (!mt_lock_take(&mt_pjrt_lock))
 		return 0;
@@ -179,12 +180,12 @@ static int wait_for(const struct wait *what)
 	if (!w)
 		return 0;
 	mt_record_mute(1);
-	if (!mt_pjrt_ask(w->api, PJRT_Event_OnReady,
-			 PJRT_ARGS(struct pjrt_Event_OnReady, .event = w->event, .call = when_ready, .argument = w))) {
-		mt_record_mute(0);
-		when_ready(NULL, w); /* nobody will call */
-	}
+	called =
+		mt_pjrt_ask(w->api, PJRT_Event_OnReady,
+			    PJRT_ARGS(struct pjrt_Event_OnReady, .event = w->event, .call = when_ready, .argument = w));
 	mt_record_mute(0);
+	if (!called)
+		leave(w, 1); /* for the plugin */
 	leave(w, 0);
 	return 1;
 }

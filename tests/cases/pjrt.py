@@ -104,6 +104,15 @@ def case_two_plugins():
         mt.equal((device["missed_frees"], device["unknown_frees"]), (0, 0))
 
 
+def case_on_cuda():
+    """There the driver's hooks see the memory below: buffers are blocks of a pool."""
+    trace, accounts = run("cuda")
+    device, account = trace.report["devices"][0], accounts[0]
+    mt.equal((device["name"], device["live_bytes"], device["pool"]["peak_allocated_bytes"], device["pool"]["allocations"]),
+             ("cuda:0", 0, account["most"], account["allocations"]))
+    mt.equal(by_function(trace, "cuda:0"), {"keep": (5 * (3 << 20), 5), "lose": (5 << 16, 5)})
+
+
 def case_short_tables():
     """A table that ends early, or lacks a function, is copied as it is."""
     plain = run("owners")[1][0]["bytes"]

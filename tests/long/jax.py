@@ -5,6 +5,7 @@ dispatched, and a leak and its healthy twin are told apart. They are installed i
 import json
 import os
 import re
+import subprocess
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt  # noqa: E402
@@ -155,7 +156,10 @@ def of_calls(trace, screen):
 def case_moments():
     trace, account = run(MOMENTS)
     live, outputs, looks = {}, [], []  # a block: bytes, looks before it was there and before it was gone
-    for line in trace.tool("dump", "--json", "--events").out.splitlines():
+    events = os.path.join(mt.scratch(), "events")  # a GiB
+    with open(events, "w") as out:
+        mt.equal(subprocess.run([mt.MEMTRACE, "dump", "--json", "--events", trace.path], stdout=out, timeout=mt.WAIT).returncode, 0)
+    for line in open(events):
         e = json.loads(line)
         if e["record"] == "alloc":
             live[e["addr"]] = [e["size"], len(looks), None]

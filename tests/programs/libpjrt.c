@@ -248,8 +248,8 @@ static void *client_create(void *args)
 static void *platform_name(void *args)
 {
 	struct pjrt_text *a = args;
-	a->text = "standin";
-	a->bytes = 7;
+	a->text = self.is_cuda ? "cuda" : "standin";
+	a->bytes = strlen(a->text);
 	return NULL;
 }
 

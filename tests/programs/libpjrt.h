@@ -12,7 +12,7 @@ struct plug {
 	size_t functions;   /* 0 = as many as there are */
 	int major, missing; /* `missing`: this function is NULL; 0 = none */
 	/* at any time */
-	int on_host, fails, hides_sizes;
+	int is_cuda, on_host, fails, hides_sizes;
 	int computes_badly; /* outputs on the host end in an error */
 	/* of all buffers that are no views */
 	size_t in_use, most, allocations;

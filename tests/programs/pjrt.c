@@ -43,6 +43,7 @@ static struct user load(const char *path, const char *how)
 	u.plug->missing = !strcmp(how, "missing") ? PJRT_Buffer_Delete : 0;
 	u.plug->major = !strcmp(how, "major");
 	u.plug->on_host = !strncmp(how, "host", 4);
+	u.plug->is_cuda = !strcmp(how, "cuda");
 	u.table = api();
 	if (api() != u.table)
 		abort();
