@@ -30,7 +30,7 @@ struct buffer {
 	int is_view, is_deleted;
 	/* on the host */
 	void *memory;
-	int asked;
+	int asked, asks; /* just now; ever */
 	struct event *event;
 };
 struct program {
@@ -221,6 +221,7 @@ static void *address(void *args)
 	struct buffer *b = a->thing;
 	pthread_mutex_lock(&lock);
 	b->asked = 1;
+	b->asks++;
 	self.waited += b->event && !b->event->is_ready;
 	a->out.pointer = b->memory;
 	pthread_mutex_unlock(&lock);
@@ -304,6 +305,11 @@ static void *execute(void *args)
 	struct pjrt_LoadedExecutable_Execute *a = args;
 	struct program *p = a->executable;
 	struct buffer *input = a->input_count ? a->inputs[0][0] : NULL;
+	if (p->donates && input && self.computes_late) {
+		const int asks = input->asks;
+		plug_compute();
+		self.refused += input->asks != asks;
+	}
 	if (p->donates && input) { /* also where it fails then */
 		__atomic_add_fetch(&self.refused, input->asked, __ATOMIC_RELAXED);
 		end(input);

@@ -14,6 +14,7 @@ struct plug {
 	/* at any time */
 	int is_cuda, on_host, fails, hides_sizes;
 	int computes_badly; /* outputs on the host end in an error */
+	int computes_late;  /* a donated input is computed while the call is under way that it is donated to */
 	/* of all buffers that are no views */
 	size_t in_use, most, allocations;
 	long errors, executables, events; /* that are still there */

@@ -216,11 +216,12 @@ static void host(struct user *u)
 	drop(u, PJRT_Buffer_Delete, gone);
 	drop(u, PJRT_Buffer_Destroy, gone);
 	u->compute();
-	/* donated before it is computed, and after */
-	for (int i = 0; i < 2; i++) {
+	/* donated before it is computed, meanwhile, and after */
+	for (int i = 0; i < 3; i++) {
 		void *state = NULL;
 		run(u, program, NULL, &state);
-		if (i)
+		u->plug->computes_late = i == 1;
+		if (i == 2)
 			u->compute();
 		run(u, step, state, &out);
 		drop(u, PJRT_Buffer_Destroy, state);
