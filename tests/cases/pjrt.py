@@ -111,6 +111,11 @@ def case_on_cuda():
     mt.equal((device["name"], device["live_bytes"], device["pool"]["peak_allocated_bytes"], device["pool"]["allocations"]),
              ("cuda:0", 0, account["most"], account["allocations"]))
     mt.equal(by_function(trace, "cuda:0"), {"keep": (5 * (3 << 20), 5), "lose": (5 << 16, 5)})
+    plugin = os.path.join(mt.scratch("plugin"), "xla_cuda_plugin.so")  # what JAX's is called
+    shutil.copy(PLUGIN, plugin)
+    trace, _ = run("cuda", (plugin,))
+    text = trace.tool("whatif").out
+    mt.check("not modelled: XLA's allocator has rules of its own" in text and "PyTorch" not in text, text)
 
 
 def case_short_tables():

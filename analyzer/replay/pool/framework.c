@@ -16,6 +16,7 @@ static const struct {
 	[FRAMEWORK_PYTORCH] = { "PyTorch", "libc10_cuda.so", MT_BACKEND_CUDA },
 	[FRAMEWORK_TORCH_NPU] = { "torch_npu", "libtorch_npu.so", MT_BACKEND_ASCEND },
 	[FRAMEWORK_MINDSPORE] = { "MindSpore", "libmindspore", MT_BACKEND_ASCEND },
+	[FRAMEWORK_JAX] = { "JAX", "xla_cuda_plugin.so", MT_BACKEND_CUDA },
 };
 
 const char *framework_name(enum framework_kind kind)
@@ -60,10 +61,11 @@ static void read_version(FILE *in, char *version, size_t size)
 
 struct framework framework_of(const struct process *p, uint32_t backend, bool files)
 {
-	struct framework f = { .kind = backend == MT_BACKEND_ASCEND ? FRAMEWORK_TORCH_NPU : FRAMEWORK_PYTORCH };
-	if (backend == MT_BACKEND_ASCEND && !module_of(p, frameworks[FRAMEWORK_TORCH_NPU].library) &&
-	    module_of(p, frameworks[FRAMEWORK_MINDSPORE].library))
-		f.kind = FRAMEWORK_MINDSPORE;
+	const bool ascend = backend == MT_BACKEND_ASCEND;
+	const enum framework_kind other = ascend ? FRAMEWORK_MINDSPORE : FRAMEWORK_JAX;
+	struct framework f = { .kind = ascend ? FRAMEWORK_TORCH_NPU : FRAMEWORK_PYTORCH };
+	if (!module_of(p, frameworks[f.kind].library) && module_of(p, frameworks[other].library))
+		f.kind = other;
 	const struct process_module *m = files ? module_of(p, frameworks[f.kind].library) : NULL;
 	char *path = m ? version_file(m->path) : NULL;
 	struct stat st;

@@ -4,7 +4,7 @@
 
 #include "analyzer/reader/reader.h"
 
-enum framework_kind { FRAMEWORK_PYTORCH = 0, FRAMEWORK_TORCH_NPU, FRAMEWORK_MINDSPORE };
+enum framework_kind { FRAMEWORK_PYTORCH = 0, FRAMEWORK_TORCH_NPU, FRAMEWORK_MINDSPORE, FRAMEWORK_JAX };
 
 struct framework {
 	enum framework_kind kind;

@@ -369,6 +369,8 @@ static void note_settings(struct replay_track *f, bool files)
 	f->settings = default_settings(f);
 	if (f->framework.kind == FRAMEWORK_MINDSPORE)
 		f->unmodelled = "MindSpore's allocator has rules of its own";
+	if (f->framework.kind == FRAMEWORK_JAX)
+		f->unmodelled = "XLA's allocator has rules of its own";
 	for (unsigned i = 0; i < f->process->env_count; i++)
 		for (unsigned k = 0; k < 2; k++) {
 			const char *name = variables[backend == MT_BACKEND_ASCEND][k], *text = f->process->env[i];
