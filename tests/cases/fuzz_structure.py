@@ -15,7 +15,7 @@ import mutants
 import records
 from records import decode
 
-MUTANTS = 80
+MUTANTS = 100
 READ_SAMPLES = [c for c in fuzzing.COMMANDS if c[0] in ("check", "live") or c[:2] in (("report", "--all"), ("timeline", "--force")) or "--samples" in c]
 
 
