@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "shim/base/sys.h"
 #include "shim/device/cuda.h"
 #include "shim/device/device.h"
 #include "shim/device/pjrt.h"
@@ -397,17 +398,20 @@ static int is_usual(const struct pjrt_table *real)
 	return 1;
 }
 
-static void fill(unsigned n, const struct pjrt_table *real)
+static int fill(unsigned n, const struct pjrt_table *real)
 {
 	struct mt_pjrt *api = &apis[n];
 
-	memcpy(api->copy.bytes, real, real->head.bytes);
+	if (!api->copy && !(api->copy = mt_sys_pages(PJRT_TABLE_BYTES)))
+		return 0;
+	memcpy(api->copy, real, real->head.bytes);
 	api->count = (real->head.bytes - sizeof(*real)) / sizeof(real->function[0]);
 	for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
 		if (replaced[i].place < api->count && real->function[replaced[i].place])
-			api->copy.table.function[replaced[i].place] = replaced[i].ours[n];
+			api->copy->function[replaced[i].place] = replaced[i].ours[n];
 	/* release: who finds it finds all of it */
 	__atomic_store_n(&api->real, real, __ATOMIC_RELEASE);
+	return 1;
 }
 
 /* The copy of a table, the same each time; the table itself if there can be none. */
@@ -420,13 +424,13 @@ static const struct pjrt_table *copy_of(const struct pjrt_table *real)
 	for (unsigned i = 0; i < MT_INSTANCES; i++) {
 		if (apis[i].real && apis[i].real != real)
 			continue;
-		fill(i, real); /* again: another plugin may have come to lie where one was unloaded */
-		result = &apis[i].copy.table;
+		/* again: another plugin may have come to lie where one was unloaded */
+		result = fill(i, real) ? apis[i].copy : real;
 		break;
 	}
 	mt_lock_drop(&mt_pjrt_lock);
 	if (result == real)
-		mt_process_lost(1); /* more plugins than anybody has: this one's buffers go unseen */
+		mt_process_lost(1); /* more plugins than anybody has, or no memory: this one's buffers go unseen */
 	return result;
 }
 

@@ -12,10 +12,7 @@ struct mt_pjrt {
 	const struct pjrt_table *real; /* NULL = not in use */
 	size_t count;                  /* functions */
 	uint8_t is_cuda;               /* its devices are CUDA's */
-	union {
-		struct pjrt_table table;
-		char bytes[PJRT_TABLE_BYTES];
-	} copy;
+	struct pjrt_table *copy;       /* of PJRT_TABLE_BYTES, mapped when there is a plugin */
 };
 
 /* For all that these files keep. */

@@ -133,8 +133,8 @@ def case_all_that_was_allocated():
 
 
 def case_the_period_is_that_of_stacks():
-    """1 byte where all were taken, else the mean between those that were."""
-    sampled = mt.shimmed([mt.program("busy"), "20000", "1000", "300"], env={"MEMTRACE_STACKS": "sample", "MEMTRACE_SAMPLE": "64K"}).trace.settle().path
+    """1 byte where all were taken, else the mean between those that were; 3 MiB are alive, so that some are of what was taken."""
+    sampled = mt.shimmed([mt.program("busy"), "20000", "1000", "6000"], env={"MEMTRACE_STACKS": "sample", "MEMTRACE_SAMPLE": "64K"}).trace.settle().path
     for trace, period, said in ((busy(), "1", ""), (sampled, "65536", "memtrace: note: stacks were sampled: their bytes are estimates\n")):
         mt.equal(Profile(export(trace, said=said)).period, ["space bytes", period])
 
