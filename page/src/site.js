@@ -52,7 +52,7 @@ export function course(x, y, { height = 64, colour = css("--accent"), zero = tru
 }
 
 function growthOf(data, track, node) {
-  const name = frameName(data, node.frame).replaceAll(".<locals>", ""), place = framePlace(data, node.frame); // as lists have it
+  const name = frameName(data, node.frame).replaceAll(".<locals>", "").replace(/(.)\([^()]*\)$/, "$1"), place = framePlace(data, node.frame); // as lists have it
   return data.raw.growing.find(g => g.memory === track.kind && (g.device ?? null) === (track.device ?? null) && pathOf(data, g.node).at(-1) !== undefined &&
     (g.name === name || g.name.includes(name)) && (!g.where || g.where === place));
 }

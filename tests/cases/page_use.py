@@ -59,6 +59,31 @@ def case_growth_of_an_inner_function():
     mt.check(title == "main.<locals>.keep" and re.search(r"grows by \d.* a (step|second) \u00b1 .*, linear certainty ", said), "%s: %s" % (title, said))
 
 
+SERVER = """#include <map>
+#include <vector>
+std::map<int, std::vector<char>> sessions;
+void handle(int id)
+{
+    std::vector<char> body(20000, 'x');
+    sessions[id] = std::vector<char>(3000);
+    if (id % 4)
+        sessions.erase(id);
+}
+int main() { for (int id = 0; id < 20000; id++) handle(id); }
+"""
+
+
+def case_growth_of_a_function_with_arguments():
+    """The same of C++, where lists name a function without its arguments."""
+    path = os.path.join(mt.scratch("server"), "server")
+    with open(path + ".cc", "w", encoding="utf-8") as file:
+        file.write(SERVER)
+    mt.equal(mt.execute([mt.need("c++"), "-g", "-O1", "-o", path, path + ".cc"]).status, 0, "status of the compiler")
+    trace = mt.shimmed([path]).trace.settle()
+    title, said = browser.ask(browser.page(trace.path), "return [document.querySelector('.right h2').textContent, document.querySelector('.right .facts').innerText.replace(/\\s+/g, ' ')]")
+    mt.check(title == "handle(int)" and re.search(r"grows by \d.* linear certainty ", said), "%s: %s" % (title, said))
+
+
 def case_categories_are_the_reports():
     """To the byte, with those of the smallest sites, in the chart, its legend and the flame graph that a click on it shows."""
     trace = mt.shimmed([mt.python(), "-c", "import asyncio, decimal, email.message, http.client, json, unittest, xml.dom.minidom\nkeep = [bytearray(5000) for _ in range(400)]"]).trace.settle()
