@@ -20,7 +20,7 @@ static bool is_called(const struct selection *sel, const struct model_device *d,
 	for (unsigned i = 0; i < d->share_count; i++) {
 		char own[32];
 		const struct model_share *s = d->shares[i];
-		snprintf(own, sizeof(own), "%.*s:%u", (int)strcspn(d->name, ":"), d->name, s->ordinal);
+		snprintf(own, sizeof(own), "%s:%u", model_device_prefix(d->backend), s->ordinal);
 		if (s->id && selection_has(sel, s->process) && !strcmp(own, name))
 			return true;
 	}

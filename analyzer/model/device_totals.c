@@ -39,7 +39,7 @@ static int device_list(struct model *m, struct device *d)
 	return 0;
 }
 
-static const char *backend_prefix(uint32_t backend)
+const char *model_device_prefix(uint32_t backend)
 {
 	return backend == MT_BACKEND_CUDA ? "cuda" : backend == MT_BACKEND_ASCEND ? "npu" : "device";
 }
@@ -60,7 +60,8 @@ static struct device *device_of(struct model *m, const struct reader_host *host,
 		d->known = known;
 		d->seen.backend = known->backend;
 		d->seen.uuid = known->uuid;
-		snprintf(d->seen.name, sizeof(d->seen.name), "%s:%u", backend_prefix(known->backend), known->ordinal);
+		snprintf(d->seen.name, sizeof(d->seen.name), "%s:%u", model_device_prefix(known->backend),
+			 known->ordinal);
 	}
 	if (!*d->seen.model)
 		d->seen.model = known->name;

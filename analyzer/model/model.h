@@ -429,6 +429,8 @@ struct model;
 
 unsigned model_devices(const struct model *m);
 const struct model_device *model_device(const struct model *m, uint32_t index);
+/* "cuda", what names of a backend's (enum mt_backend) devices begin with. */
+const char *model_device_prefix(uint32_t backend);
 /* The share of a process; NULL if it has none. */
 const struct model_share *model_share(const struct model *m, uint32_t device, unsigned process);
 /* Those that are kept, of all devices in order of time, from 0 on. */

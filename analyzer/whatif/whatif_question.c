@@ -143,7 +143,7 @@ int whatif_check_changes(const struct whatif_question *q, const struct replay *r
 
 const char *whatif_device_name(const struct replay_track *t, char *buffer, size_t size)
 {
-	snprintf(buffer, size, "%s:%u", t->device && t->device->backend == MT_BACKEND_ASCEND ? "npu" : "cuda",
+	snprintf(buffer, size, "%s:%u", model_device_prefix(t->device ? t->device->backend : MT_BACKEND_CUDA),
 		 t->device ? t->device->ordinal : 0);
 	return buffer;
 }

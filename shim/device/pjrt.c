@@ -114,7 +114,7 @@ static struct mt_pjrt_known look_up(struct mt_pjrt_map *map, const void *handle,
 {
 	struct mt_pjrt_known result = { NULL, 0, 0 }, *at;
 
-	if (!mt_lock_take(&mt_pjrt_lock))
+	if (mt_pjrt_is_empty(map) || !mt_lock_take(&mt_pjrt_lock))
 		return result;
 	at = mt_pjrt_find(map, handle);
 	if (at)

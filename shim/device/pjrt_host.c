@@ -232,16 +232,11 @@ static int lock_quiet(const void *buffer, struct wait **w)
 	return 0;
 }
 
-static int has_none(void)
-{
-	return !__atomic_load_n(&waiting.count, __ATOMIC_RELAXED);
-}
-
 void mt_pjrt_host_dead(const void *buffer)
 {
 	struct wait *w, unneeded = { .event = NULL };
 
-	if (has_none() || !lock_quiet(buffer, &w))
+	if (mt_pjrt_is_empty(&waiting) || !lock_quiet(buffer, &w))
 		return;
 	if (w)
 		finish(w, &unneeded);
@@ -253,7 +248,7 @@ void mt_pjrt_host_hold(const void *buffer)
 {
 	struct wait *w;
 
-	if (has_none() || !lock_quiet(buffer, &w))
+	if (mt_pjrt_is_empty(&waiting) || !lock_quiet(buffer, &w))
 		return;
 	if (w)
 		w->held++;
@@ -265,7 +260,7 @@ void mt_pjrt_host_release(void *buffer)
 	struct wait *w;
 	int tells = 0;
 
-	if (has_none() || !mt_lock_take(&mt_pjrt_lock))
+	if (mt_pjrt_is_empty(&waiting) || !mt_lock_take(&mt_pjrt_lock))
 		return;
 	w = find(buffer);
 	if (w && w->held) {

@@ -50,6 +50,12 @@ struct mt_pjrt_map {
 	size_t room, count;
 };
 
+/* Asked without the lock, before what most calls would take it for in vain. */
+static inline int mt_pjrt_is_empty(const struct mt_pjrt_map *map)
+{
+	return !__atomic_load_n(&map->count, __ATOMIC_RELAXED);
+}
+
 /* NULL = nothing is. Valid until the next put or cut. */
 struct mt_pjrt_known *mt_pjrt_find(const struct mt_pjrt_map *map, const void *handle);
 

@@ -195,8 +195,7 @@ static json_t *json_aliases(const struct model_device *d)
 	json_t *list = json_array();
 	for (unsigned i = 0; i < d->share_count; i++) {
 		const struct model_share *s = d->shares[i];
-		char *text =
-			output_format("%u:%.*s:%u", s->process->pid, (int)strcspn(d->name, ":"), d->name, s->ordinal);
+		char *text = output_format("%u:%s:%u", s->process->pid, model_device_prefix(d->backend), s->ordinal);
 		json_array_append_new(list, json_text(text));
 		free(text);
 	}
