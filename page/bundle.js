@@ -18,6 +18,7 @@ const result = buildSync({
   charset: "ascii",
   legalComments: "none",
   nodePaths: [modules],
+  alias: { "d3-transition": join(here, "src/instead.js"), "d3-scale": join(here, "src/instead.js") },
   outdir: out,
   write: false,
   metafile: true,
@@ -30,13 +31,17 @@ for (const input of Object.keys(result.metafile.inputs)) {
   if (found) names.add(found[1]);
 }
 
-function licence(name) {
+// A licence's text stands once, behind all packages that have it, each with its own lines of copyright.
+const texts = new Map();
+for (const name of [...names].sort()) {
   const { version, license } = JSON.parse(readFileSync(join(modules, name, "package.json"), "utf8"));
   const file = ["LICENSE", "LICENSE.md", "LICENSE.txt"].map(f => join(modules, name, f)).find(existsSync);
-  return `${name} ${version} (${license})\n\n${file ? readFileSync(file, "utf8").trim() : ""}`;
+  const lines = file ? readFileSync(file, "utf8").trim().split("\n") : [], owned = line => /^\s*copyright (\(c\) )?\d/i.test(line);
+  const text = lines.filter(line => !owned(line)).join("\n").trim();
+  texts.set(text, [...texts.get(text) ?? [], [`${name} ${version} (${license})`, ...lines.filter(owned)].join("\n")]);
 }
+const licences = [...texts].map(([text, packages]) => [...packages, text].join("\n\n")).join("\n\n----\n\n").replaceAll("*/", "* /").replaceAll("</", "< /");
 
-const licences = [...names].sort().map(licence).join("\n\n----\n\n").replaceAll("*/", "* /").replaceAll("</", "< /");
 for (const file of result.outputFiles) {
   const script = file.path.endsWith(".js");
   const text = file.text.replaceAll("</script", "<\\/script").replaceAll("</style", "<\\/style").trim();
