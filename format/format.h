@@ -552,7 +552,9 @@ struct mt_ext_device {
  * a page; the table; and an area for each ring that has put blocks there. */
 #define MT_YOUNG_MAGIC  "MTYOUN1\n"
 #define MT_YOUNG_TABLE  4096u  /* offset of the table */
-#define MT_YOUNG_BLOCKS 65536u /* two of each set */
+/* In the table, a power of two; two of each set. */
+#define MT_YOUNG_BLOCKS_LEAST 65536u
+#define MT_YOUNG_BLOCKS_MOST  262144u
 #define MT_YOUNG_SUMS   4094u
 #define MT_YOUNG_PLACES 8192u
 #define MT_YOUNG_LIMIT  1024u /* bytes: smaller blocks are young */

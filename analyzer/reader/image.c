@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #define MAX_LOG    (1ull << 28)
-#define YOUNG_MOST ((uint64_t)MT_YOUNG_BLOCKS * MT_YOUNG_LIMIT)
+#define YOUNG_MOST ((uint64_t)MT_YOUNG_BLOCKS_MOST * MT_YOUNG_LIMIT)
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TABLE_BYTES (MT_YOUNG_BLOCKS * sizeof(struct mt_young_block))
-#define FILE_LEAST  (MT_YOUNG_TABLE + TABLE_BYTES)
-#define FILE_MOST   (FILE_LEAST + MT_YOUNG_AREAS * sizeof(struct mt_young_area))
-#define STATE       7ull
+#define AREAS_AT(blocks) (MT_YOUNG_TABLE + (blocks) * sizeof(struct mt_young_block))
+#define FILE_LEAST       AREAS_AT(MT_YOUNG_BLOCKS_LEAST)
+#define FILE_MOST        (AREAS_AT(MT_YOUNG_BLOCKS_MOST) + MT_YOUNG_AREAS * sizeof(struct mt_young_area))
+#define STATE            7ull
 
 size_t young_file_bytes(uint64_t size)
 {
@@ -21,7 +21,7 @@ size_t young_file_bytes(uint64_t size)
 struct source {
 	const struct mt_young_block *blocks;
 	const struct mt_young_area *areas;
-	uint32_t area_count;
+	uint32_t block_count, area_count;
 	uint64_t horizon;
 	young_ring_end *end;
 	void *context;
@@ -111,7 +111,7 @@ static void put_block(struct source *s, uint32_t i)
 static struct mt_young_sum sum_of(const struct source *s, const struct mt_young_area *a, uint32_t k)
 {
 	struct mt_young_sum sum = a->sums[k];
-	bool freed = a->frees && a->frees <= MT_YOUNG_BLOCKS && a->sum == k &&
+	bool freed = a->frees && a->frees <= s->block_count && a->sum == k &&
 		     (s->blocks[a->frees - 1].addr & STATE) == MT_YOUNG_FREED;
 	if (freed) {
 		sum.count = a->count;
@@ -132,7 +132,7 @@ static void put_all(struct source *s)
 				put_sum(s, i, &sum, sum.thread, a->since);
 		}
 	}
-	for (uint32_t i = 0; i < MT_YOUNG_BLOCKS; i++)
+	for (uint32_t i = 0; i < s->block_count; i++)
 		put_block(s, i);
 }
 
@@ -212,11 +212,13 @@ int young_rest_make(struct young_rest *rest, const void *file, size_t bytes, uin
 {
 	const struct mt_young_head *head = file;
 	*rest = (struct young_rest){ 0 };
-	if (bytes < FILE_LEAST || memcmp(head->magic, MT_YOUNG_MAGIC, 8) != 0 || head->version != MT_VERSION)
+	if (bytes < FILE_LEAST || memcmp(head->magic, MT_YOUNG_MAGIC, 8) != 0 || head->version != MT_VERSION ||
+	    head->blocks > MT_YOUNG_BLOCKS_MOST || bytes < AREAS_AT(head->blocks))
 		return 0;
 	struct source s = { .blocks = (const void *)((const char *)file + MT_YOUNG_TABLE),
-			    .areas = (const void *)((const char *)file + FILE_LEAST),
-			    .area_count = (uint32_t)((bytes - FILE_LEAST) / sizeof(struct mt_young_area)),
+			    .areas = (const void *)((const char *)file + AREAS_AT(head->blocks)),
+			    .block_count = head->blocks,
+			    .area_count = (uint32_t)((bytes - AREAS_AT(head->blocks)) / sizeof(struct mt_young_area)),
 			    .horizon = horizon,
 			    .end = end,
 			    .context = context };

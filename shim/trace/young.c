@@ -12,15 +12,16 @@
 #include "shim/base/tables.h"
 #include "shim/trace/ring.h"
 
-#define TABLE_BYTES  (MT_YOUNG_TABLE + MT_YOUNG_BLOCKS * sizeof(struct mt_young_block))
-#define SETS         (MT_YOUNG_BLOCKS / 2)
 #define BUSY_SLOTS   1024u /* a thread that has written so many is worth an area, and its process a table */
 #define BYTES_STEP   16384
-#define IDLE_WINDOWS 8u /* of blocks that are older the thread is taken to be idle: others write their events */
+#define TABLE_PART   6 /* of what the trace may take, the table at most */
+#define MOST_OTHERS  4u /* threads whose blocks one call writes: each takes a look at the whole table */
+#define IDLE_WINDOWS 4u /* of blocks that are older the thread is taken to be idle: others write their events */
 #define STATE        7ull
 
 struct mt_young_block *mt_young_table;
 static struct mt_young_head *head;
+static uint64_t sets;                /* of two blocks each; a power of two */
 static struct mt_young_area **areas; /* each is set once, before anything in the table names it */
 static uint32_t forks;               /* under way: nothing is put into the table */
 static uint32_t is_behind;           /* MT_RECORD_AUTO: blocks are put there */
@@ -32,7 +33,7 @@ void mt_young_tables(struct mt_tables *t)
 
 static uint64_t window_ticks(void)
 {
-	return mt_clock == MT_ARCH_CLOCK ? mt_arch_second() / 8 : 100000000u;
+	return mt_clock == MT_ARCH_CLOCK ? mt_arch_second() / 2 : 500000000u;
 }
 
 /* Neighbours in memory are neighbours here: a thread's cache has them both. */
@@ -40,7 +41,7 @@ static inline struct mt_young_block *set_of(uint64_t addr)
 {
 	uint64_t hash = addr >> 5 ^ (addr >> 18) * 0x9E3779B1u;
 
-	return &mt_young_table[2 * (hash & (SETS - 1))];
+	return &mt_young_table[2 * (hash & (sets - 1))];
 }
 
 static inline uint64_t state_of(const struct mt_young_block *b)
@@ -73,25 +74,43 @@ static inline void order(void)
 
 /* ---- files ---- */
 
+static uint64_t table_bytes(uint32_t blocks)
+{
+	return MT_YOUNG_TABLE + blocks * sizeof(struct mt_young_block);
+}
+
+/* As large as is useful: a block whose place is needed is an event. */
+static uint32_t blocks_for(uint64_t limit)
+{
+	uint32_t blocks = MT_YOUNG_BLOCKS_MOST;
+
+	while (limit && blocks > MT_YOUNG_BLOCKS_LEAST && table_bytes(blocks) > limit / TABLE_PART)
+		blocks /= 2;
+	return blocks;
+}
+
 /* The caller holds the lock. */
 static int make_table(void)
 {
+	uint32_t blocks = blocks_for(mt_process.session->limit_bytes);
+	uint64_t bytes = table_bytes(blocks);
 	struct mt_young_head *h;
 
 	if (head)
 		return mt_young_table != NULL;
-	if (!mt_disk_charge(TABLE_BYTES, MT_CHARGE_NEW))
+	if (!mt_disk_charge(bytes, MT_CHARGE_NEW))
 		return 0;
-	h = mt_disk_map("young", 0, TABLE_BYTES, TABLE_BYTES, MT_CREATE);
+	h = mt_disk_map("young", 0, bytes, bytes, MT_CREATE);
 	if (!h) {
-		mt_disk_refund(TABLE_BYTES);
+		mt_disk_refund(bytes);
 		return 0;
 	}
 	h->version = MT_VERSION;
-	h->blocks = MT_YOUNG_BLOCKS;
+	h->blocks = blocks;
 	order();
 	memcpy(h->magic, MT_YOUNG_MAGIC, 8);
 	head = h;
+	sets = blocks / 2;
 	/* release: who sees the table sees the head */
 	__atomic_store_n(&mt_young_table, (struct mt_young_block *)((char *)h + MT_YOUNG_TABLE), __ATOMIC_RELEASE);
 	return 1;
@@ -105,7 +124,7 @@ static int make_area(struct mt_ring *ring)
 
 	if (i == MT_YOUNG_AREAS || !mt_disk_charge(sizeof(*a), MT_CHARGE_NEW))
 		return 0;
-	a = mt_disk_map("young", TABLE_BYTES + (uint64_t)i * sizeof(*a), sizeof(*a), sizeof(*a), MT_EXTEND);
+	a = mt_disk_map("young", table_bytes(head->blocks) + (uint64_t)i * sizeof(*a), sizeof(*a), sizeof(*a), MT_EXTEND);
 	if (!a) {
 		mt_disk_refund(sizeof(*a));
 		return 0;
@@ -399,7 +418,7 @@ static int expel_area(struct mt_ring *ring, uint32_t area, uint64_t before, uint
 {
 	int left = 0;
 
-	for (struct mt_young_block *b = mt_young_table; b < mt_young_table + MT_YOUNG_BLOCKS; b++) {
+	for (struct mt_young_block *b = mt_young_table; b < mt_young_table + 2 * sets; b++) {
 		uint64_t addr = state_of(b);
 		if (!addr || LOOK(b->area) != area)
 			continue;
@@ -413,23 +432,25 @@ static int expel_area(struct mt_ring *ring, uint32_t area, uint64_t before, uint
 
 static void note_areas(struct area_set *set, uint64_t before)
 {
-	for (const struct mt_young_block *b = mt_young_table; b < mt_young_table + MT_YOUNG_BLOCKS; b++)
+	for (const struct mt_young_block *b = mt_young_table; b < mt_young_table + 2 * sets; b++)
 		if (state_of(b) && LOOK(b->ticks) < before)
 			set->bits[LOOK(b->area) / 64 % (MT_YOUNG_AREAS / 64)] |= 1ull << LOOK(b->area) % 64;
 }
 
-/* Blocks of other rings: one thread's after the other's, so that readers can put them in the order of their times. */
-static __attribute__((noinline)) void expel_others(struct mt_ring *ring, uint64_t before, uint64_t now)
+/* Blocks of at most `most` other rings: one thread's after the other's, so that readers can put them in the order of their
+ * times. */
+static __attribute__((noinline)) void expel_others(struct mt_ring *ring, uint32_t most, uint64_t before, uint64_t now)
 {
 	struct area_set set = { { 0 } };
 	uint32_t thread = ring->thread;
 
 	note_areas(&set, before);
-	for (uint32_t i = 0; i < LOOK(head->areas); i++) {
+	for (uint32_t i = 0; most && i < LOOK(head->areas); i++) {
 		if (i == ring->young.index || !(set.bits[i / 64] >> i % 64 & 1))
 			continue;
 		mt_ring_announce(ring, LOOK(areas[i]->thread));
 		expel_area(ring, i, before, now);
+		most--;
 	}
 	if (ring->thread != thread)
 		mt_ring_announce(ring, thread);
@@ -447,7 +468,7 @@ static __attribute__((noinline)) void end_window(struct mt_ring *ring, uint64_t 
 	if (ring->young.put)
 		ring->young.put = expel_area(ring, ring->young.index, ticks - window, ticks);
 	if (looks_at_all)
-		expel_others(ring, ticks - IDLE_WINDOWS * window, ticks);
+		expel_others(ring, MOST_OTHERS, ticks - IDLE_WINDOWS * window, ticks);
 }
 
 /* Nothing of the thread stays in the table. */
@@ -478,7 +499,7 @@ void mt_young_before_fork(struct mt_ring *ring)
 	if (!mt_young_is_used() || (!ring->young.area && (mt_sys_quiet() || !open_area(ring, now))))
 		return;
 	expel_area(ring, ring->young.index, UINT64_MAX, now);
-	expel_others(ring, UINT64_MAX, now);
+	expel_others(ring, MT_YOUNG_AREAS, UINT64_MAX, now);
 }
 
 void mt_young_after_fork(void)
@@ -496,7 +517,7 @@ void mt_young_reset(void)
 		areas[i] = NULL;
 	}
 	if (head)
-		mt_sys_unmap(head, TABLE_BYTES);
+		mt_sys_unmap(head, table_bytes(head->blocks));
 	head = NULL;
 	mt_young_table = NULL;
 	forks = is_behind = 0;

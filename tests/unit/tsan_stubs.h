@@ -17,6 +17,7 @@
 #include "shim/base/sys.c"
 
 struct mt_process mt_process;
+static struct mt_session stub_session; /* without a limit */
 static struct mt_info stub_info;
 static uint8_t stub_states[MT_MAX_CHUNKS];
 static uint64_t stub_bytes_left; /* what the disk holds */
@@ -112,6 +113,7 @@ static void stub_start(uint64_t bytes)
 {
 	mt_quiet = MT_QUIET_NOT;
 	mt_process.info = &stub_info;
+	mt_process.session = &stub_session;
 	mt_process.pid = mt_quiet_pid();
 	mt_process.states = stub_states;
 	stub_bytes_left = bytes;

@@ -63,14 +63,15 @@ static uint64_t harness_end(void *context, uint32_t ring)
 static void *harness_file(size_t *bytes)
 {
 	uint32_t n = head ? head->areas : 0;
+	uint64_t table = head ? table_bytes(head->blocks) : 0;
 	char *file;
 
-	*bytes = head ? TABLE_BYTES + n * sizeof(struct mt_young_area) : 0;
+	*bytes = head ? table + n * sizeof(struct mt_young_area) : 0;
 	file = malloc(*bytes + 1);
 	if (head)
-		memcpy(file, head, TABLE_BYTES);
+		memcpy(file, head, table);
 	for (uint32_t i = 0; i < n; i++)
-		memcpy(file + TABLE_BYTES + i * sizeof(struct mt_young_area), areas[i], sizeof(*areas[i]));
+		memcpy(file + table + i * sizeof(struct mt_young_area), areas[i], sizeof(*areas[i]));
 	return file;
 }
 
@@ -132,12 +133,12 @@ static int harness_read(struct harness_trace *t)
 }
 
 /* Addresses of few sets of the table, so that blocks are in each other's way. */
-static uint64_t harness_address(uint32_t i, uint32_t sets)
+static uint64_t harness_address(uint32_t i, uint32_t few)
 {
 	uint64_t addr = 0x10000;
 
 	for (uint32_t found = 0;; addr += 16)
-		if (((addr >> 5 ^ (addr >> 18) * 0x9E3779B1u) & (SETS - 1)) < sets && found++ == i)
+		if (((addr >> 5 ^ (addr >> 18) * 0x9E3779B1u) & (MT_YOUNG_BLOCKS_MOST / 2 - 1)) < few && found++ == i)
 			return addr;
 }
 
