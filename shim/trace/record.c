@@ -312,7 +312,7 @@ void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *cal
 	};
 
 	mt_recorder_weigh(bytes);
-	if (__builtin_expect(mt_config.record != MT_RECORD_ALL, 0))
+	if (__builtin_expect(mt_config.record == MT_RECORD_YOUNG || mt_young_on, 0))
 		record_from(&e, 1, caller, frame, ALLOCATES, NULL);
 	else
 		record_from(&e, 1, caller, frame, PLAIN, NULL);

@@ -250,6 +250,8 @@ static int next_chunk(struct mt_ring *ring)
 	if (had) {
 		mt_process_pair_clocks();
 		mt_recorder_want();
+		MT_SET_EACH (mt_ring_filled, filled)
+			(*filled)->look();
 	}
 	return found;
 }

@@ -59,6 +59,12 @@ struct mt_ring_left {
 };
 MT_SET(mt_ring_left);
 
+/* What is done when a chunk is full. */
+struct mt_ring_filled {
+	void (*look)(void);
+};
+MT_SET(mt_ring_filled);
+
 /* A ring borrowed for one event, as by a signal handler that interrupts the writing of another. What a thread borrows
  * next is the same ring, if it can be: an event may undo the one before it. */
 struct mt_loan {

@@ -25,6 +25,7 @@ static uint64_t sets;                /* of two blocks each; a power of two */
 static struct mt_young_area **areas; /* each is set once, before anything in the table names it */
 static uint32_t forks;               /* under way: nothing is put into the table */
 static uint32_t is_behind;           /* MT_RECORD_AUTO: blocks are put there */
+uint32_t mt_young_on;
 
 void mt_young_tables(struct mt_tables *t)
 {
@@ -165,9 +166,20 @@ static void review(void)
 	const struct mt_rec_mode mode = { is ? MT_RECORD_YOUNG : MT_RECORD_ALL, 0 };
 
 	if (is != was && mt_process_is_owner() &&
-	    __atomic_compare_exchange_n(&is_behind, &was, is, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	    __atomic_compare_exchange_n(&is_behind, &was, is, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 		mt_log_add(MT_REC_MODE, &(struct mt_part){ &mode, sizeof(mode) }, 1);
+		SET(mt_young_on, 1);
+	}
 }
+
+static void look_behind(void)
+{
+	if (mt_config.record == MT_RECORD_AUTO && !mt_sys_quiet() && !mt_process.fixed)
+		review();
+}
+
+static const struct mt_ring_filled filled = { look_behind };
+MT_SET_ADD(mt_ring_filled, filled);
 
 static inline int is_wanted(void)
 {
@@ -182,10 +194,6 @@ static __attribute__((noinline)) int start(struct mt_ring *ring, uint64_t ticks)
 
 	if ((!ring->seq || (ring->seq == 1 && ring->used < BUSY_SLOTS)) || mt_sys_quiet() || mt_process.fixed)
 		return 0;
-	if (mt_config.record == MT_RECORD_AUTO && ring->young.reviewed != ring->seq) { /* with each chunk */
-		ring->young.reviewed = ring->seq;
-		review();
-	}
 	if (!is_wanted())
 		return 0;
 	now = mt_clock_ns(CLOCK_MONOTONIC_COARSE);
@@ -462,8 +470,7 @@ static __attribute__((noinline)) void end_window(struct mt_ring *ring, uint64_t 
 	int looks_at_all = ++ring->young.windows % IDLE_WINDOWS == 0;
 
 	ring->young.due = ticks + window;
-	if (mt_config.record == MT_RECORD_AUTO)
-		review();
+	look_behind();
 	tell_sums(ring, ticks);
 	if (ring->young.put)
 		ring->young.put = expel_area(ring, ring->young.index, ticks - window, ticks);
@@ -520,7 +527,7 @@ void mt_young_reset(void)
 		mt_sys_unmap(head, table_bytes(head->blocks));
 	head = NULL;
 	mt_young_table = NULL;
-	forks = is_behind = 0;
+	forks = is_behind = mt_young_on = 0;
 }
 
 /* An entry whose ALLOC was about to be written, or is. */

@@ -27,7 +27,6 @@ struct mt_young {
 	int64_t bytes;               /* put less taken out, by this ring's threads */
 	int64_t most;                /* of that, as counted in mt_info.young_bytes */
 	uint64_t retry_ns;           /* CLOCK_MONOTONIC: no attempt to get an area is made before */
-	uint64_t reviewed;           /* chunks it had when it was last asked whether the recorder is behind */
 };
 
 /* A block that a realloc has taken out. */
@@ -44,6 +43,8 @@ static inline int mt_young_is_used(void)
 {
 	return __atomic_load_n(&mt_young_table, __ATOMIC_ACQUIRE) != 0;
 }
+
+extern uint32_t mt_young_on; /* MT_RECORD_AUTO: blocks are put there, or once were */
 
 /* Puts a block there. Nonzero if that is all; else its event is to be written. To be called of every heap block that
  * the ring's thread gets: one that has the address of another ends that. */

@@ -47,7 +47,7 @@ class Run:
         chunks = limit // MIB if limit else 40  # more than a quarter of the limit: then the recorder does not wait for more
         try:
             done = mt.shimmed([mt.program("endless"), str(ops), str(forks), str(chunks)], output=output, timeout=1500,
-                              env=dict(MEMTRACE_LIMIT=str(limit), **(env or {})))
+                              env=dict(MEMTRACE_LIMIT=str(limit), MEMTRACE_RECORD="all", **(env or {})))
         finally:
             disk.stop.set()
             disk.join()
