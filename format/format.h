@@ -133,7 +133,12 @@ enum mt_exit {
 
 enum mt_stacks { MT_STACKS_ALL = 0, MT_STACKS_SAMPLE = 1, MT_STACKS_NONE = 2 };
 
-enum mt_record_mode { MT_RECORD_ALL = 0, MT_RECORD_YOUNG = 1, MT_RECORD_AUTO = 2 /* MT_REC_MODE says which */ };
+enum mt_record_mode {
+	MT_RECORD_ALL = 0,
+	MT_RECORD_YOUNG = 1,
+	MT_RECORD_AUTO = 2,    /* MT_REC_MODE says which */
+	MT_RECORD_SAMPLED = 3, /* a heap block of at least sample_bytes, and of smaller ones each that was picked */
+};
 
 #define MT_NO_PARENT UINT32_MAX
 
@@ -203,6 +208,9 @@ struct mt_info {
 	uint32_t attached;    /* enum mt_attached */
 	uint32_t record;      /* enum mt_record_mode */
 	uint64_t young_bytes; /* atomic: no more young blocks than these were ever alive at once */
+	/* MT_RECORD_SAMPLED: every call of the heap that returned a block, and its bytes; every free. While there are
+	 * raw files those of struct mt_tally come on top */
+	uint64_t heap_calls, heap_bytes, heap_frees;
 };
 
 #define MT_NO_LIMIT UINT64_MAX
@@ -229,8 +237,18 @@ enum mt_loss {
 
 #define MT_INFO_STATES 4096u /* offset of the chunk states: one byte (enum mt_chunk_state) per chunk */
 #define MT_MAX_CHUNKS  65536u
-#define MT_INFO_LOG    0x20000u /* offset of the record log */
-#define MT_LOG_STEP    0x10000u /* the log grows by this */
+#define MT_INFO_TALLIES (MT_INFO_STATES + MT_MAX_CHUNKS) /* offset of struct mt_tally of the rings from 0 on */
+#define MT_TALLIES      960u
+#define MT_INFO_LOG     0x20000u /* offset of the record log */
+#define MT_LOG_STEP     0x10000u /* the log grows by this */
+
+/* What the threads of a ring have counted, with MT_RECORD_SAMPLED: of blocks that leave no event, too. */
+struct mt_tally {
+	uint64_t calls; /* as mt_info.heap_calls */
+	uint64_t next;  /* the shim's: what `bytes` is when the next block is picked */
+	uint64_t bytes, frees;
+	uint64_t reserved[4];
+};
 
 /* A log record: header, payload, padded with zeros to 8 bytes. Strings end with NUL. */
 enum mt_record_type {
@@ -676,6 +694,7 @@ struct mt_symbol_file {
 
 _Static_assert(sizeof(struct mt_session) <= 4096, "session header is one page");
 _Static_assert(sizeof(struct mt_info) <= 4096, "info header is one page");
+_Static_assert(MT_INFO_TALLIES + MT_TALLIES * sizeof(struct mt_tally) == MT_INFO_LOG, "tallies are a cache line each");
 _Static_assert(sizeof(struct mt_record) == 16, "record header");
 _Static_assert(sizeof(struct mt_symbol_file) == 32, "symbols header");
 _Static_assert(sizeof(struct mt_node) == 16, "node");

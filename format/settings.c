@@ -35,6 +35,7 @@ static const struct word modes[] = {
 	{ "all", MT_RECORD_ALL },
 	{ "young", MT_RECORD_YOUNG },
 	{ "auto", MT_RECORD_AUTO },
+	{ "sampled", MT_RECORD_SAMPLED },
 	{ NULL, 0 },
 };
 

@@ -6,11 +6,23 @@
 
 /* ---- totals ---------------------------------------------------------------------------------------------- */
 
-static void add_totals(struct model_totals *t, const struct mt_event *s, const struct mt_ext_device *ext)
+/* How many bytes and blocks a sum stands for. */
+static struct process_memory_weight weigh_sum(const struct process_memory *memory, enum model_kind kind,
+					      const struct mt_event *s, const struct mt_ext_device *ext)
 {
-	t->allocations += s->addr;
-	t->frees += s->addr;
-	t->allocated_bytes += ext->stream;
+	const uint64_t mean = memory->seen.process->sample_bytes;
+	struct process_memory_weight w = { ext->stream, s->addr };
+	if (kind == MODEL_HEAP && process_is_picked(memory->seen.process) && s->size < mean && !memory->pooled)
+		w = (struct process_memory_weight){ s->addr * estimate_bytes_of(s->size, mean),
+						    (uint64_t)((double)s->addr / estimate_chance(s->size, mean)) };
+	return w;
+}
+
+static void add_totals(struct model_totals *t, struct process_memory_weight w, const struct mt_ext_device *ext)
+{
+	t->allocations += w.blocks;
+	t->frees += w.blocks;
+	t->allocated_bytes += w.bytes;
 	t->temporary += ext->other;
 }
 
@@ -40,16 +52,17 @@ static int add_sum(struct process_memory *memory, const struct mt_event *s, cons
 	int64_t site = device ? share_site(share, kind, &event) : process_memory_site(memory, kind, &one, ext->status);
 	if (site < 0)
 		return (int)site;
-	add_totals(&memory->kind[kind].totals, s, ext);
+	const struct process_memory_weight w = weigh_sum(memory, kind, s, ext);
+	add_totals(&memory->kind[kind].totals, w, ext);
 	if (device)
-		add_totals(&share->layer[device_layer(kind)].totals, s, ext);
+		add_totals(&share->layer[device_layer(kind)].totals, w, ext);
 	if (kind == MODEL_HEAP) {
 		struct model_bin *bin = &memory->seen.bins[process_memory_bin(s->size)];
-		bin->allocations += s->addr;
+		bin->allocations += w.blocks;
 		bin->temporary += ext->other;
 	}
 	memory->seen.events += 2 * s->addr;
-	note_left_out(memory, s->addr, ext->stream);
+	note_left_out(memory, w.blocks, w.bytes);
 	if (kind != MODEL_MAP) /* whose sites don't count them */
 		site_table_temporary(&memory->sites, (uint32_t)site, (uint32_t)ext->other);
 	site_table_unseen(&memory->sites, (uint32_t)site);

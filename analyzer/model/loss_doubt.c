@@ -32,7 +32,7 @@ static int add(void *arg, const struct model_block *b)
 		return 0;
 	if (vec_reserve_raw(s->list, s->room, s->count + 1))
 		return error_memory();
-	s->list[s->count++] = (struct suspect){ b->size, b->site, (uint8_t)s->kind, b->ns > s->until_ns };
+	s->list[s->count++] = (struct suspect){ b->bytes, b->site, (uint8_t)s->kind, b->ns > s->until_ns };
 	return 0;
 }
 

@@ -109,7 +109,7 @@ static void fill_stretches(const struct process_memory *memory, struct model_str
 		const struct block *b = &memory->heap.entries[i];
 		struct model_stretch *x = b->addr ? stretch_of(s, n, b->addr) : NULL;
 		if (x && b->addr < x->end)
-			x->live += b->size;
+			x->live += process_memory_weigh(memory, b).bytes;
 	}
 }
 
@@ -265,6 +265,7 @@ static void add_accounts(struct model *m)
 		struct process_memory *memory = &m->processes[m->process_count];
 		memory->model = m;
 		memory->seen.process = reader_process(m->reader, (unsigned)m->process_count);
+		memory->footprint.unknown = process_is_picked(memory->seen.process);
 		memory->sites.numbers_only = m->query.changes_only;
 		memory->sites.known = m->query.numbers ? &m->query.numbers->processes[m->process_count].sites : NULL;
 		memory->host = is_wanted(m, m->process_count) ? &m->hosts[memory->seen.process->host->index]
@@ -317,6 +318,19 @@ static void finish_sites(struct process_memory *memory)
 	memory->seen.site_count = (uint32_t)memory->sites.site_count;
 }
 
+/* Of the whole run it is known how many calls there were, and for how many bytes. */
+static void take_tally(struct process_memory *memory)
+{
+	const struct process *p = memory->seen.process;
+	struct model_totals *t = &memory->kind[MODEL_HEAP].totals;
+	if (!process_is_picked(p) || memory->model->query.from_ns || memory->model->query.until_ns != UINT64_MAX ||
+	    memory->model->query.until_event)
+		return;
+	t->allocations = p->heap_calls;
+	t->allocated_bytes = p->heap_bytes;
+	t->frees = p->heap_frees;
+}
+
 static void finish_process(struct process_memory *memory)
 {
 	finish_sites(memory);
@@ -325,6 +339,12 @@ static void finish_process(struct process_memory *memory)
 	for (int k = 0; k < MODEL_KINDS; k++) {
 		struct model_totals *sum = &memory->host->seen.kind[k];
 		struct model_series *line = &memory->seen.timeline[k];
+		if (k == MODEL_HEAP) {
+			struct process_memory_ranges ranges = { 0 };
+			process_memory_add_ranges(memory, &ranges);
+			process_memory_set_ranges(&ranges, &ranges.peak, &memory->kind[k].totals);
+			take_tally(memory);
+		}
 		memory->seen.kind[k] = memory->kind[k].totals;
 		peak_sum_add(sum, &memory->kind[k].totals);
 		if (line->count && !memory->seen.ended)
@@ -348,6 +368,11 @@ static void finish_host(struct model *m, struct host_sums *h)
 		h->seen.timeline[k] = h->timeline[k];
 	}
 	memcpy(h->seen.map, h->map, sizeof(h->map));
+	struct process_memory_ranges ranges = { 0 };
+	for (size_t i = 0; i < m->process_count; i++)
+		if (m->processes[i].host == h)
+			process_memory_add_ranges(&m->processes[i], &ranges);
+	process_memory_set_ranges(&ranges, &ranges.host_peak, &h->seen.kind[MODEL_HEAP]);
 }
 
 static int finish(struct model *m)
@@ -574,7 +599,12 @@ struct model_totals model_totals(const struct model *m, enum model_kind kind)
 			t.peak_bytes = h->peak_bytes;
 			t.peak_blocks = h->peak_blocks;
 			t.peak_ns = h->peak_ns;
+			t.peak_low = h->peak_low;
+			t.peak_high = h->peak_high;
 		}
+		t.estimated |= h->estimated;
+		t.live_low += h->estimated ? h->live_low : h->live_bytes;
+		t.live_high += h->estimated ? h->live_high : h->live_bytes;
 	}
 	return t;
 }

@@ -12,6 +12,7 @@ static int visit_range(void *arg, const struct range *r)
 	const struct model_block b = {
 		.addr = r->start,
 		.size = r->end - r->start,
+		.bytes = r->end - r->start,
 		.ns = r->ns,
 		.site = r->inherited ? UINT32_MAX : r->site,
 		.thread = r->thread,
@@ -24,8 +25,9 @@ static int visit_range(void *arg, const struct range *r)
 	return v->f(v->arg, &b);
 }
 
-static int visit_heap(const struct blocks *heap, const struct visit *v)
+static int visit_heap(const struct process_memory *memory, const struct visit *v)
 {
+	const struct blocks *heap = &memory->heap;
 	int e = 0;
 	for (size_t i = 0; heap->entries && i <= heap->mask && !e; i++) {
 		const struct block *b = &heap->entries[i];
@@ -33,6 +35,7 @@ static int visit_heap(const struct blocks *heap, const struct visit *v)
 			continue;
 		const struct model_block seen = { .addr = b->addr,
 						  .size = b->size,
+						  .bytes = process_memory_weigh(memory, b).bytes,
 						  .ns = b->ns,
 						  .site = b->site,
 						  .thread = b->thread,
@@ -51,6 +54,7 @@ static int visit_inherited(const struct inherited_blocks *l, const struct visit 
 			continue;
 		const struct model_block seen = { .addr = b->addr,
 						  .size = b->size,
+						  .bytes = b->size,
 						  .site = UINT32_MAX,
 						  .inherited = true,
 						  .device = MODEL_NO_DEVICE };
@@ -74,6 +78,6 @@ int model_each_block(const struct model *m, unsigned process, enum model_kind ki
 		return ranges_each(&memory->maps, visit_range, &v);
 	if (kind != MODEL_HEAP)
 		return devices_each_block(memory, kind, f, arg);
-	int e = visit_heap(&memory->heap, &v);
+	int e = visit_heap(memory, &v);
 	return e ? e : visit_inherited(&memory->inherited_blocks, &v);
 }

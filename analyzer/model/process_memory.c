@@ -13,22 +13,25 @@
 /* An own block begins to be live (delta 1) or ends (-1). */
 static inline void move_block(struct process_memory *memory, const struct block *b, int64_t delta, uint64_t ns)
 {
-	int64_t bytes = delta * (int64_t)b->size;
+	const struct process_memory_weight w = process_memory_weigh(memory, b);
+	int64_t bytes = delta * (int64_t)w.bytes, blocks = delta * (int64_t)w.blocks;
 	if (!memory->model->query.numbers) {
 		struct model_bin *bin = &memory->seen.bins[process_memory_bin(b->size)];
 		bin->live_bytes += (uint64_t)bytes;
-		bin->live_blocks += (uint64_t)delta;
+		bin->live_blocks += (uint64_t)blocks;
 		heap_footprint_move(&memory->footprint, b->addr, b->size, delta);
 	}
-	process_memory_change(memory, &(struct change){ MODEL_HEAP, b->site, bytes, delta, b->addr, b->thread, b->ns },
+	process_memory_change(memory, &(struct change){ MODEL_HEAP, b->site, bytes, blocks, b->addr, b->thread, b->ns },
 			      ns);
 }
 
 static void move_inherited(struct process_memory *memory, uint64_t addr, uint64_t size, int64_t delta)
 {
 	struct model_totals *t = &memory->kind[MODEL_HEAP].totals;
-	t->inherited_bytes += (uint64_t)delta * size;
-	t->inherited_blocks += (uint64_t)delta;
+	const struct block b = { .addr = addr, .size = size & MT_MAX_SIZE, .site = BLOCK_NO_SITE };
+	const struct process_memory_weight w = process_memory_weigh(memory, &b);
+	t->inherited_bytes += (uint64_t)delta * w.bytes;
+	t->inherited_blocks += (uint64_t)delta * w.blocks;
 	heap_footprint_move(&memory->footprint, addr, size, delta);
 }
 
@@ -52,8 +55,9 @@ static void end_missed(struct process_memory *memory, uint64_t addr, uint64_t ns
 	struct block *old = blocks_find(&memory->heap, addr);
 	uint64_t inherited = old ? INHERITED_BLOCKS_GONE : inherited_blocks_take(&memory->inherited_blocks, addr);
 	if (old) {
-		note_missed(memory, old->site, old->size);
-		memory->kind[MODEL_HEAP].totals.missed_bytes += old->size;
+		const uint64_t bytes = process_memory_weigh(memory, old).bytes;
+		note_missed(memory, old->site, bytes);
+		memory->kind[MODEL_HEAP].totals.missed_bytes += bytes;
 		move_block(memory, old, -1, ns);
 		blocks_remove(&memory->heap, old);
 	} else if (inherited != INHERITED_BLOCKS_GONE) {
@@ -144,9 +148,10 @@ static int heap_alloc(struct process_memory *memory, const struct mt_event *s, u
 	    !site_table_open(&memory->sites, memory->seen.process->id, place->site, memory->kind[MODEL_HEAP].number,
 			     memory->host->kind[MODEL_HEAP].number))
 		return -MT_EMEMORY;
-	memory->seen.bins[process_memory_bin(s->size)].allocations++;
+	const struct process_memory_weight w = process_memory_weigh(memory, place);
+	memory->seen.bins[process_memory_bin(s->size)].allocations += w.blocks;
 	move_block(memory, place, 1, ns);
-	process_memory_count(memory, MODEL_HEAP, place->site, s->size);
+	process_memory_count_blocks(memory, MODEL_HEAP, place->site, w.bytes, w.blocks);
 	if (memory->pooled)
 		host_pool_move(memory, s->size, 1);
 	e = process_memory_set_last(memory, MODEL_HEAP, thread, s->addr);
@@ -158,7 +163,7 @@ static void free_own(struct process_memory *memory, struct block *b, struct undo
 	u->block = *b;
 	u->known = true;
 	u->temporary = memory->last[MODEL_HEAP][b->thread] == b->addr && !not_temporary;
-	memory->kind[MODEL_HEAP].totals.frees++;
+	memory->kind[MODEL_HEAP].totals.frees += process_memory_weigh(memory, b).blocks;
 	if (memory->pooled)
 		host_pool_move(memory, b->size, -1);
 	if (u->temporary)
@@ -191,7 +196,8 @@ static int heap_free(struct process_memory *memory, const struct mt_event *s, ui
 	uint64_t inherited = b ? INHERITED_BLOCKS_GONE : inherited_blocks_take(&memory->inherited_blocks, s->addr);
 	*u = (struct undo){ .block.addr = s->addr };
 	if (b)
-		free_own(memory, b, u, s->size != 0, ns);
+		/* of picked ones nobody knows what the thread has allocated since */
+		free_own(memory, b, u, s->size != 0 || process_is_picked(memory->seen.process), ns);
 	else if (inherited != INHERITED_BLOCKS_GONE)
 		free_inherited(memory, inherited, u);
 	else
@@ -222,9 +228,11 @@ static int restore(struct process_memory *memory, struct undo *taken, uint64_t n
 		memory->seen.odd_undos++;
 		return 0;
 	}
-	memory->kind[MODEL_HEAP].totals.frees--;
-	if (!u.inherited)
+	if (!u.inherited) {
+		memory->kind[MODEL_HEAP].totals.frees -= process_memory_weigh(memory, &u.block).blocks;
 		return restore_own(memory, &u, ns);
+	}
+	memory->kind[MODEL_HEAP].totals.frees--;
 	inherited_blocks_put_back(&memory->inherited_blocks, u.block.addr, u.block.size);
 	move_inherited(memory, u.block.addr, u.block.size, 1);
 	return 0;
@@ -249,24 +257,34 @@ static void move_owner(struct process_memory *memory, const struct block *b, uin
 	struct model_site *s = site_table_open(&memory->sites, memory->seen.process->id, site, number, host_number);
 	if (!s)
 		return;
+	const struct process_memory_weight w = process_memory_weigh(memory, b);
+	const uint64_t bytes = (uint64_t)delta * w.bytes;
+	const uint32_t blocks = (uint32_t)((uint64_t)delta * w.blocks);
 	site_table_touch(s, number, host_number);
-	s->live_bytes += (uint64_t)(delta * (int64_t)b->size);
-	s->live_blocks += (uint32_t)delta;
+	s->live_bytes += bytes;
+	s->live_blocks += blocks;
 	s->allocations += delta > 0; /* who made the call has made it all the same */
 	if (number && b->ns <= memory->kind[MODEL_HEAP].totals.peak_ns) {
-		s->peak_bytes += (uint64_t)(delta * (int64_t)b->size);
-		s->peak_blocks += (uint32_t)delta;
+		s->peak_bytes += bytes;
+		s->peak_blocks += blocks;
 	}
 	if (host_number && b->ns <= memory->host->kind[MODEL_HEAP].totals.peak_ns) {
-		s->host_peak_bytes += (uint64_t)(delta * (int64_t)b->size);
-		s->host_peak_blocks += (uint32_t)delta;
+		s->host_peak_bytes += bytes;
+		s->host_peak_blocks += blocks;
 	}
 	site_table_close(&memory->sites, s);
 }
 
 static void tell_owner(struct process_memory *memory, const struct block *b, int64_t delta, uint64_t ns)
 {
-	const struct change c = { MODEL_HEAP, b->site, delta * (int64_t)b->size, delta, b->addr, b->thread, b->ns };
+	const struct process_memory_weight w = process_memory_weigh(memory, b);
+	const struct change c = { MODEL_HEAP,
+				  b->site,
+				  delta * (int64_t)w.bytes,
+				  delta * (int64_t)w.blocks,
+				  b->addr,
+				  b->thread,
+				  b->ns };
 	if (memory->model->query.on_change)
 		process_memory_describe_change(memory, &c, MODEL_NO_DEVICE, 0, ns);
 }

@@ -219,15 +219,46 @@ void process_memory_note_age(struct process_memory *memory, uint32_t site, uint6
 int64_t process_memory_site(struct process_memory *memory, enum model_kind kind, const struct mt_event *s,
 			    uint32_t thread);
 
-/* A successful call that returned a block. */
+/* What a block of the heap stands for: itself, or, of a process of whose heap only picked blocks were recorded, all
+ * that are like it (sampling_estimate.h). This is the only place where that is asked: from here on every sum of bytes
+ * and blocks is an estimate. */
+struct process_memory_weight {
+	uint64_t bytes, blocks;
+};
+struct process_memory_weight process_memory_weigh_picked(const struct process_memory *memory, const struct block *b);
+
+static inline struct process_memory_weight process_memory_weigh(const struct process_memory *memory,
+								const struct block *b)
+{
+	return process_is_picked(memory->seen.process) ? process_memory_weigh_picked(memory, b)
+						       : (struct process_memory_weight){ b->size, 1 };
+}
+
+/* Of totals that are estimates: what is known of how exact they are. */
+struct process_memory_ranges {
+	bool any;
+	struct estimate live, peak, host_peak;
+	double looks; /* events: so often a peak may have been told anew */
+};
+void process_memory_add_ranges(const struct process_memory *memory, struct process_memory_ranges *r);
+void process_memory_set_ranges(const struct process_memory_ranges *r, const struct estimate *peak,
+			       struct model_totals *t);
+
+/* Successful calls that returned a block each. */
+static inline void process_memory_count_blocks(struct process_memory *memory, enum model_kind kind, uint32_t site,
+					       uint64_t bytes, uint64_t blocks)
+{
+	struct model_site *s = site_table_figures(&memory->sites, site);
+	memory->kind[kind].totals.allocations += blocks;
+	memory->kind[kind].totals.allocated_bytes += bytes;
+	if (s)
+		s->allocations += (uint32_t)blocks;
+}
+
 static inline void process_memory_count(struct process_memory *memory, enum model_kind kind, uint32_t site,
 					uint64_t bytes)
 {
-	struct model_site *s = site_table_figures(&memory->sites, site);
-	memory->kind[kind].totals.allocations++;
-	memory->kind[kind].totals.allocated_bytes += bytes;
-	if (s)
-		s->allocations++;
+	process_memory_count_blocks(memory, kind, site, bytes, 1);
 }
 
 static inline int process_memory_set_last(struct process_memory *memory, enum model_kind kind, uint32_t thread,

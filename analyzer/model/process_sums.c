@@ -1,6 +1,10 @@
 /* Sums of a process and its host, and what of its books all kinds of memory share. */
 #include "analyzer/model/process_memory.h"
 
+#include "analyzer/util/minmax.h"
+
+#include <math.h>
+
 void process_memory_describe_change(const struct process_memory *memory, const struct change *c, uint32_t device,
 				    uint64_t device_bytes, uint64_t ns)
 {
@@ -25,9 +29,14 @@ void process_memory_describe_change(const struct process_memory *memory, const s
 }
 
 /* See model_site.sampled. */
-static uint64_t sampled(const struct process *p, const struct mt_event *s)
+static uint64_t sampled(const struct process_memory *memory, const struct mt_event *s)
 {
-	if (p->stacks != MT_STACKS_SAMPLE || s->kind != MT_ALLOC || s->size >= p->sample_bytes)
+	const struct process *p = memory->seen.process;
+	if (s->kind != MT_ALLOC || s->size >= p->sample_bytes || memory->pooled)
+		return 0;
+	if (process_is_picked(p))
+		return s->size ? s->size : 1;
+	if (p->stacks != MT_STACKS_SAMPLE)
 		return 0;
 	const struct mt_node *n = process_node(p, s->node);
 	if (!n)
@@ -38,7 +47,7 @@ static uint64_t sampled(const struct process *p, const struct mt_event *s)
 int64_t process_memory_site(struct process_memory *memory, enum model_kind kind, const struct mt_event *s,
 			    uint32_t thread)
 {
-	const uint64_t sample = sampled(memory->seen.process, s);
+	const uint64_t sample = sampled(memory, s);
 	if (kind == MODEL_HEAP && !sample && memory->model->query.split == MODEL_SPLIT_NONE)
 		return site_table_plain(&memory->sites, memory->seen.process->id, s->node, s->node2);
 	struct site_key key = { .process = memory->seen.process->id,
@@ -68,4 +77,62 @@ uint64_t process_memory_lost(const struct process_memory *memory)
 	if (p->off)
 		return UINT64_MAX;
 	return (p->lost_events > memory->lost ? p->lost_events : memory->lost) + p->skipped_slots;
+}
+
+/* ---- picked blocks ---------------------------------------------------------------------------------------- */
+
+struct process_memory_weight process_memory_weigh_picked(const struct process_memory *memory, const struct block *b)
+{
+	const uint64_t mean = memory->seen.process->sample_bytes;
+	const bool whole = b->size >= mean || (b->site != BLOCK_NO_SITE &&
+					       !site_table_key(&memory->sites, b->site).sampled);
+	struct process_memory_weight w = { b->size, 1 };
+	if (!whole)
+		w = (struct process_memory_weight){ estimate_bytes_of(b->size, mean),
+						    estimate_blocks_of(b->size, mean, b->addr ^ b->ns << 20) };
+	return w;
+}
+
+void model_add_picked(const struct model_site *site, const struct process *p, uint64_t bytes, struct estimate *of_bytes,
+		      struct estimate *of_blocks)
+{
+	if (!site->sampled || !process_is_picked(p))
+		return;
+	const uint64_t n = bytes / estimate_bytes_of(site->sampled, p->sample_bytes);
+	estimate_add_bytes(of_bytes, site->sampled, n, p->sample_bytes);
+	estimate_add_blocks(of_blocks, site->sampled, n, p->sample_bytes);
+}
+
+static void set_range(uint64_t bytes, const struct estimate *e, struct estimate_range r, uint64_t *low, uint64_t *high)
+{
+	*low = less(bytes, (uint64_t)llround(e->sum - r.low));
+	*high = bytes + (uint64_t)llround(r.high - e->sum);
+}
+
+void process_memory_add_ranges(const struct process_memory *memory, struct process_memory_ranges *r)
+{
+	struct estimate blocks = { 0 };
+	const struct process *p = memory->seen.process;
+	if (!process_is_picked(p))
+		return;
+	r->looks += (double)memory->seen.events;
+	r->any = true;
+	for (size_t i = 0; i < memory->sites.site_count; i++) {
+		const struct model_site *s = &memory->sites.sites[i];
+		if (s->kind != MODEL_HEAP)
+			continue;
+		model_add_picked(s, p, s->live_bytes, &r->live, &blocks);
+		model_add_picked(s, p, s->peak_bytes, &r->peak, &blocks);
+		model_add_picked(s, p, s->host_peak_bytes, &r->host_peak, &blocks);
+	}
+}
+
+void process_memory_set_ranges(const struct process_memory_ranges *r, const struct estimate *peak,
+			       struct model_totals *t)
+{
+	t->estimated = r->any;
+	if (!r->any)
+		return;
+	set_range(t->live_bytes, &r->live, estimate_range(&r->live, INFINITY), &t->live_low, &t->live_high);
+	set_range(t->peak_bytes, peak, estimate_range_of_highest(peak, r->looks), &t->peak_low, &t->peak_high);
 }

@@ -110,7 +110,7 @@ static int make_one(struct follow *f, const struct model *m, const struct proces
 			  .duration_ns = !made      ? 0
 					 : f->begun ? since
 						    : p->end_ns - p->start_ns,
-			  .period = p->stacks == MT_STACKS_SAMPLE ? p->sample_bytes : 1,
+			  .period = p->stacks == MT_STACKS_SAMPLE || process_is_picked(p) ? p->sample_bytes : 1,
 			  .comments = { reader_complete(f->reader) ? NULL : "memtrace: the trace is incomplete" } },
 		.most_samples = f->push->most_samples,
 		.most_bytes = f->push->most_bytes,

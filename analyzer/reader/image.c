@@ -1,5 +1,6 @@
 /* One image's files: which are there, which of them is to be believed, and what they say about the process. */
 #include "analyzer/reader/image.h"
+#include "analyzer/util/tallies.h"
 #include "analyzer/reader/process_rank.h"
 
 #include "analyzer/util/error.h"
@@ -108,7 +109,7 @@ static int check_info(struct image *im, const struct mt_info *info, const char *
 	CHECK_FIELD(info->log_bytes <= MAX_LOG && info->log_bytes % 8 == 0, log_bytes, "length of the log");
 	CHECK_FIELD(info->exit_kind <= MT_EXIT_EXEC, exit_kind, "kind of exit");
 	CHECK_FIELD(info->stacks <= MT_STACKS_NONE, stacks, "stack mode");
-	CHECK_FIELD(info->record <= MT_RECORD_AUTO, record, "mode of recording");
+	CHECK_FIELD(info->record <= MT_RECORD_SAMPLED, record, "mode of recording");
 	CHECK_FIELD(info->start_ticks != 0, start_ticks, "start time");
 	return 0;
 }
@@ -133,8 +134,15 @@ static bool is_unborn(const struct image *im)
 
 static int read_info_file(struct image *im, struct mt_info *info)
 {
+	struct mt_tally tallies[MT_TALLIES];
 	int e = file_read(&im->info_file, 0, info, sizeof(*info));
-	return e ? e : check_info(im, info, im->info_file.path);
+	e = e ? e : check_info(im, info, im->info_file.path);
+	if (e || info->record != MT_RECORD_SAMPLED)
+		return e;
+	e = file_read(&im->info_file, MT_INFO_TALLIES, tallies, sizeof(tallies));
+	if (!e)
+		tallies_add(info, tallies);
+	return e;
 }
 
 /* A shorter header is of an older writer, and what it lacks is 0. */
@@ -237,6 +245,9 @@ static void set_facts(struct image *im)
 	p->stacks = info->stacks;
 	p->record = info->record;
 	p->young_bytes = info->young_bytes < YOUNG_MOST ? info->young_bytes : YOUNG_MOST;
+	p->heap_calls = info->heap_calls;
+	p->heap_bytes = info->heap_bytes;
+	p->heap_frees = info->heap_frees;
 	p->depth = info->depth;
 	p->sample_bytes = info->sample_bytes;
 	p->threads = info->threads;

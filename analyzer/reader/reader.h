@@ -139,6 +139,8 @@ struct process {
 	uint32_t record; /* enum mt_record_mode */
 	/* not with MT_RECORD_ALL: no more bytes of young blocks were ever alive at once */
 	uint64_t young_bytes;
+	/* with MT_RECORD_SAMPLED: all calls of the heap that returned a block, their bytes, all frees. Exact */
+	uint64_t heap_calls, heap_bytes, heap_frees;
 	uint32_t depth;
 	uint64_t sample_bytes;
 	unsigned threads; /* that recorded at least one event */
@@ -224,6 +226,12 @@ unsigned reader_find(const struct reader *r, const char *what, unsigned i);
 
 /* Sets and returns -MT_EUSAGE: --process WHAT matches nobody; the text lists the processes that there are. */
 int reader_no_such_process(const struct reader *r, const char *what);
+
+/* Only picked blocks of its heap were recorded, and each stands for others: util/sampling_estimate.h. */
+static inline bool process_is_picked(const struct process *p)
+{
+	return p->record == MT_RECORD_SAMPLED;
+}
 
 /* From ticks of this process to nanoseconds of the merged trace. */
 uint64_t process_ns(const struct process *p, uint64_t ticks);

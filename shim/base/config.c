@@ -185,6 +185,8 @@ void mt_config_read(void)
 	c->python = number_of(MT_SET_PYTHON) != 0;
 	c->stacks = (uint32_t)number_of(MT_SET_STACKS);
 	c->record = (uint32_t)number_of(MT_SET_RECORD);
+	if (c->record == MT_RECORD_SAMPLED && c->stacks == MT_STACKS_SAMPLE)
+		c->stacks = MT_STACKS_ALL; /* of each block that has an event */
 	c->sample_bytes = number_of(MT_SET_SAMPLE);
 	c->sample_seed = number_of(MT_SET_SAMPLE_SEED);
 	c->depth = (uint32_t)number_of(MT_SET_DEPTH);

@@ -44,10 +44,10 @@ struct mt_process {
 	struct mt_lock lock; /* slow paths: log, call tree growth, modules */
 };
 
-extern struct mt_process mt_process;
+extern struct mt_process mt_process __attribute__((visibility("hidden")));
 
 /* The word every event tests. Points to a static word until the wiped page exists. */
-extern uint32_t *mt_state;
+extern uint32_t *mt_state __attribute__((visibility("hidden")));
 
 static inline uint32_t mt_process_state(void)
 {

@@ -83,7 +83,7 @@ struct mt_real {
 #undef HAND
 };
 
-extern struct mt_real mt_real;
+extern struct mt_real mt_real __attribute__((visibility("hidden")));
 
 /* What the program's calls of these reach where it is not our hook: a malloc of its own, or of a library that comes
  * before us. NULL = it is our hook. Hooks that libc makes of another one have to go there, as libc's do. */
@@ -123,7 +123,7 @@ void *mt_boot_alloc(size_t align, size_t bytes);
 size_t mt_boot_size(const void *p);
 
 enum { MT_BOOT_BYTES = 64 * 1024 };
-extern char mt_boot_pool[MT_BOOT_BYTES];
+extern char mt_boot_pool[MT_BOOT_BYTES] __attribute__((visibility("hidden")));
 
 static inline int mt_boot_owns(const void *p)
 {

@@ -5,6 +5,7 @@
 #include "shim/hooks/dlsym.h"
 #include "shim/hooks/hooks.h"
 #include "shim/trace/record.h"
+#include "shim/trace/sampled.h"
 
 /* Whether the real function is known; looks all of them up first if it is not. Where that is false, a look-up is under
  * way in this thread, and allocations are served by the boot pool (hooks.h). */
@@ -44,13 +45,24 @@ static inline __attribute__((always_inline)) int mt_heap_passes(const void *call
 		ret_; \
 	})
 
+/* Is a free one that is counted and no more (sampled.h)? Whether the real function is known needs not be asked: who has a
+ * tally has called it. */
+static inline __attribute__((always_inline)) int mt_sampled_frees(const void *p)
+{
+	return p && !mt_boot_owns(p) && mt_sampled_passes_free(mt_tally_alone, p);
+}
+
 static inline void mt_heap_note(unsigned hook, const void *p, size_t bytes, const void *caller,
 				const struct mt_frame *frame)
 {
-	if (__builtin_expect(p != NULL, 1))
-		mt_record_alloc(hook, p, bytes, caller, frame);
-	else
+	if (__builtin_expect(p != NULL, 1)) {
+		if (!mt_sampled_is_on())
+			mt_record_alloc(hook, p, bytes, caller, frame);
+		else if (!mt_sampled_passes(bytes))
+			mt_record_sampled(hook, p, bytes, caller, frame);
+	} else {
 		mt_record_fail(hook, MT_ALLOC, bytes, caller);
+	}
 }
 
 /*
@@ -84,15 +96,18 @@ static inline __attribute__((always_inline)) int mt_heap_keeps(const void *p)
 }
 
 /* The body of a hook of free, with the call of the real one. */
-#define MT_FREE_BY(hook, p, call) \
+#define MT_FREE_BY(hook, p, caller, call) \
 	do { \
 		if (mt_heap_keeps(p)) \
 			return; \
-		if (mt_heap_passes(MT_CALLER)) { \
+		if (mt_heap_passes(caller)) { \
 			call; \
 			return; \
 		} \
-		mt_record_free(hook, p); \
+		if (!mt_sampled_is_on()) \
+			mt_record_free(hook, p); \
+		else if (!mt_sampled_passes_free(mt_tally, p)) \
+			mt_record_sampled_free(hook, p); \
 		MT_REAL((call, 0)); \
 	} while (0)
 

@@ -31,6 +31,7 @@ void mt_heap_note_aligned(unsigned hook, const void *p, size_t bytes, const void
 		mt_heap_note(hook, p, bytes, caller, frame);
 	} else if (p) {
 		mt_record_device(MT_DEVICE_ALLOC, mt_heap_pool.hook, (uintptr_t)p, bytes, &segment, caller);
+		mt_sampled_put((uintptr_t)p); /* its free is to have an event */
 		mt_heap_pool.start = (uintptr_t)p;
 		mt_heap_pool.bytes = bytes;
 	} else {
@@ -64,16 +65,38 @@ static void *boot_pvalloc(size_t n)
 	return mt_boot_alloc(4096, n);
 }
 
+/* What MT_FRAME points to must stay: no tail call. */
+#define KEEP_FRAME(p) __asm__ volatile("" : "+r"(p))
+#define LIST(...)     __VA_ARGS__
+
+/* Where only picked blocks leave events most calls end in the hook itself, which needs few registers. */
 #define RET(name, params, args, bytes) \
-	MT_EXPORT void *name params \
+	static __attribute__((noinline)) void *look_at_##name(LIST params, const void *caller, \
+							      const struct mt_frame *frame) \
 	{ \
 		void *p; \
 		if (!MT_READY(name)) \
 			return boot_##name args; \
-		if (mt_heap_passes(MT_CALLER)) \
+		if (mt_heap_passes(caller)) \
 			return mt_real.name args; \
 		p = MT_REAL(mt_real.name args); \
-		mt_heap_note(MT_HOOK_##name, p, bytes, MT_CALLER, MT_FRAME); \
+		mt_heap_note(MT_HOOK_##name, p, bytes, caller, frame); \
+		return p; \
+	} \
+	MT_EXPORT void *name params \
+	{ \
+		struct mt_tally *tally = mt_tally_alone; \
+		void *p; \
+		if (mt_sampled_is_small(tally, bytes)) { \
+			p = mt_real.name args; \
+			if (__builtin_expect(p != NULL, 1)) \
+				mt_sampled_count(tally, bytes); \
+			else \
+				mt_record_fail(MT_HOOK_##name, MT_ALLOC, bytes, MT_CALLER); \
+			return p; \
+		} \
+		p = look_at_##name(LIST args, MT_CALLER, MT_FRAME); \
+		KEEP_FRAME(p); \
 		return p; \
 	}
 #define HAND(type, name, params)
@@ -116,7 +139,7 @@ static inline __attribute__((always_inline)) int passes_on(const void *old, cons
  * block was not released after all, it is undone. */
 static void *reallocate(unsigned hook, void *old, size_t n, const void *caller, const struct mt_frame *frame)
 {
-	struct mt_young_taken taken;
+	struct mt_record_taken taken = { 0 };
 	int young;
 	void *p;
 
@@ -124,24 +147,19 @@ static void *reallocate(unsigned hook, void *old, size_t n, const void *caller, 
 		return move_from_pool(hook, old, n, caller);
 	if (!MT_READY(realloc))
 		return old ? NULL : mt_boot_alloc(16, n);
-	young = old && mt_record_take(hook, old, &taken);
+	young = old && !mt_sampled_passes_free(mt_tally, old) && mt_record_take(hook, old, &taken);
 	p = MT_REAL(mt_real.realloc(old, n));
 	if (young && (p || !n))
 		mt_record_freed(&taken);
 	if (p) {
-		mt_record_alloc(hook, p, n, caller, frame);
+		mt_heap_note(hook, p, n, caller, frame);
 	} else if (n || !old) {
-		if (young)
-			mt_young_kept(&taken);
-		else if (old)
-			mt_record_undo(hook, old);
+		if (old)
+			mt_record_kept(hook, old, &taken);
 		mt_record_fail(hook, MT_ALLOC, n, caller);
 	}
 	return p;
 }
-
-/* What MT_FRAME points to must stay: no tail call. */
-#define KEEP_FRAME(p) __asm__ volatile("" : "+r"(p))
 
 MT_EXPORT void *realloc(void *p, size_t n)
 {
@@ -173,9 +191,17 @@ MT_EXPORT void *reallocarray(void *p, size_t k, size_t n)
 	return p;
 }
 
+static __attribute__((noinline)) void look_at_free(void *p, const void *caller)
+{
+	MT_FREE_BY(MT_HOOK_free, p, caller, mt_real.free(p));
+}
+
 MT_EXPORT void free(void *p)
 {
-	MT_FREE_BY(MT_HOOK_free, p, mt_real.free(p));
+	if (mt_sampled_frees(p))
+		mt_real.free(p);
+	else
+		look_at_free(p, MT_CALLER);
 }
 
 MT_EXPORT void free_sized(void *p, size_t n)
@@ -184,7 +210,8 @@ MT_EXPORT void free_sized(void *p, size_t n)
 		mt_first.free(p);
 		return;
 	}
-	MT_FREE_BY(MT_HOOK_free_sized, p, mt_real.free_sized ? mt_real.free_sized(p, n) : mt_real.free(p));
+	MT_FREE_BY(MT_HOOK_free_sized, p, MT_CALLER,
+		   mt_real.free_sized ? mt_real.free_sized(p, n) : mt_real.free(p));
 }
 
 MT_EXPORT void free_aligned_sized(void *p, size_t align, size_t n)
@@ -193,6 +220,6 @@ MT_EXPORT void free_aligned_sized(void *p, size_t align, size_t n)
 		mt_first.free(p);
 		return;
 	}
-	MT_FREE_BY(MT_HOOK_free_aligned_sized, p,
+	MT_FREE_BY(MT_HOOK_free_aligned_sized, p, MT_CALLER,
 		   mt_real.free_aligned_sized ? mt_real.free_aligned_sized(p, align, n) : mt_real.free(p));
 }

@@ -29,7 +29,7 @@ static void *real[MT_NEW_ROWS]; /* of rows whose entry leads to our hook */
 #define DELETE(symbol, version, name, params, args) \
 	static void hook_##symbol params \
 	{ \
-		MT_FREE_BY(MT_HOOK_##symbol, p, CALL(void, symbol, params, args)); \
+		MT_FREE_BY(MT_HOOK_##symbol, p, MT_CALLER, CALL(void, symbol, params, args)); \
 	}
 #include "shim/hooks/hooks_new.def"
 #undef NEW

@@ -56,6 +56,7 @@
 #include "shim/trace/record.h"
 #include "shim/trace/recorder.h"
 #include "shim/trace/ring.h"
+#include "shim/trace/sampled.h"
 #include "shim/trace/session.h"
 #include "shim/trace/unseen.h"
 #include "shim/trace/young.h"
@@ -72,6 +73,7 @@ static void take_tables(struct mt_tables *t)
 {
 	mt_ring_tables(t);
 	mt_young_tables(t);
+	mt_sampled_tables(t);
 	mt_stack_tables(t);
 	mt_ehframe_tables(t);
 	mt_modules_tables(t);
@@ -150,6 +152,7 @@ static int enter_child(void)
 	mt_record_reset();
 	mt_ring_reset();
 	mt_young_reset();
+	mt_sampled_reset();
 	if (mt_config.children)
 		mt_modules_keep();
 	mt_log_reset();
@@ -157,7 +160,8 @@ static int enter_child(void)
 	mt_pjrt_reset();
 	mt_mark_reset();
 	mt_map_reset();
-	mt_sys_unmap(parent, MT_INFO_LOG);
+	if (!mt_sampled_is_on()) /* else a hook that a signal interrupted may be about to count in it */
+		mt_sys_unmap(parent, MT_INFO_LOG);
 	if (!mt_config.children)
 		return 0;
 	return mt_info_begin(MT_ORIGIN_FORK, parent_pid, image, fork_ticks, base);

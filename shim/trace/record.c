@@ -7,6 +7,7 @@
 #include "shim/base/config.h"
 #include "shim/base/holders.h"
 #include "shim/base/state.h"
+#include "shim/hooks/hooks.h"
 #include "shim/python/pyframes.h"
 #include "shim/stack/stack.h"
 #include "shim/stack/tree.h"
@@ -14,6 +15,7 @@
 #include "shim/trace/record.h"
 #include "shim/trace/recorder.h"
 #include "shim/trace/ring.h"
+#include "shim/trace/sampled.h"
 
 /* Initial-exec TLS (see Makefile): the other models may allocate on a thread's first access, inside malloc. */
 static __thread struct {
@@ -53,11 +55,21 @@ static void forget_frame(void)
 
 /* ---- one event ---- */
 
+/* What hooks count in by themselves. Not what is done for us, nor where somebody wants to see each free. */
+static void set_tally(void)
+{
+	int may = self.ring && !self.idle && self.busy != &muted && !mt_holders_are_on();
+
+	mt_tally = may ? mt_sampled_tally(self.ring) : NULL;
+	mt_tally_alone = mt_allocator_count ? NULL : mt_tally;
+}
+
 /* A thread that begins once no system calls can be made has none to itself: nobody could tell when it has ended. */
 static struct mt_ring *take_ring(void)
 {
 	if (!self.ring && !mt_process_sandboxed())
 		self.ring = mt_ring_take();
+	set_tally();
 	return self.ring;
 }
 
@@ -192,9 +204,12 @@ int mt_record_enter(void)
 	       (may_record(__builtin_frame_address(0)) && self.busy == self.idle);
 }
 
-/* What is to be done with an event. All but PLAIN are for young blocks. */
+/* What is to be done with an event. */
 enum way {
 	PLAIN,
+	PICKS,   /* only if the block is picked */
+	UNPICKS, /* only if it was; neither has a stamp yet */
+	/* of young blocks: */
 	FREES,    /* the block may be in the table, and the event has no stamp yet */
 	TAKES,    /* the same, of a realloc */
 	FREED,    /* that has gone well: there is no event */
@@ -220,11 +235,23 @@ static inline __attribute__((always_inline)) int is_young(struct mt_ring *ring, 
 
 static inline __attribute__((always_inline)) void write_event(struct mt_ring *ring, struct mt_event *slots, uint32_t n,
 							      const void *caller, const struct mt_frame *hook_frame,
-							      enum way way, struct mt_young_taken *taken)
+							      enum way way, struct mt_record_taken *taken)
 {
+	if (way == PICKS) {
+		if (!mt_sampled_pick(ring, slots->addr, slots->size))
+			return;
+		slots->ticks = mt_ticks_ordered();
+	} else if (way == UNPICKS) {
+		mt_sampled_count_free(ring, 1);
+		if (!mt_sampled_take(slots->addr))
+			return;
+		if (taken)
+			taken->picked = 1;
+		slots->ticks = mt_ticks();
+	}
 	if (caller)
 		take_stacks(ring, slots, caller, hook_frame);
-	if (way == PLAIN || !is_young(ring, slots, way, taken))
+	if (way <= UNPICKS || !is_young(ring, slots, way, &taken->young))
 		mt_ring_write(ring, slots, n);
 	if (__builtin_expect(slots->ticks >= mt_recorder_due, 0))
 		mt_recorder_want();
@@ -235,7 +262,7 @@ static inline __attribute__((always_inline)) void write_event(struct mt_ring *ri
  * handler's frame lies between it and us. */
 static __attribute__((noinline)) void record_aside(struct mt_event *slots, uint32_t n, const void *caller,
 						   const struct mt_frame *hook_frame, const char *interrupted,
-						   enum way way, struct mt_young_taken *taken)
+						   enum way way, struct mt_record_taken *taken)
 {
 	struct mt_loan outer = self.loan;
 	struct mt_ring *ring;
@@ -258,7 +285,7 @@ static __attribute__((noinline)) void record_aside(struct mt_event *slots, uint3
 
 static inline __attribute__((always_inline)) void record_from(struct mt_event *slots, uint32_t n, const void *caller,
 							      const struct mt_frame *hook_frame, enum way way,
-							      struct mt_young_taken *taken)
+							      struct mt_record_taken *taken)
 {
 	const char *frame = __builtin_frame_address(0);
 	struct mt_ring *ring;
@@ -318,24 +345,74 @@ void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *cal
 		record_from(&e, 1, caller, frame, PLAIN, NULL);
 }
 
-int mt_record_take(unsigned hook, const void *p, struct mt_young_taken *taken)
+/* Whether it is picked is known before there is a stamp. */
+void mt_record_sampled(unsigned hook, const void *p, size_t bytes, const void *caller, const struct mt_frame *frame)
+{
+	struct mt_event e = { .addr = (uintptr_t)p, .size = bytes, .hook = hook, .kind = MT_ALLOC };
+
+	if (!mt_record_is_off())
+		record_from(&e, 1, caller, frame, PICKS, NULL);
+}
+
+static void look_idle(void)
+{
+	if (mt_holders_are_on() && self.ring && !self.ring->thread)
+		mt_holders_idle();
+}
+
+/* Nobody knows what its thread has allocated since, which size 1 says. */
+void mt_record_sampled_free(unsigned hook, const void *p)
+{
+	struct mt_event e = { .addr = (uintptr_t)p, .size = 1, .hook = hook, .kind = MT_FREE };
+
+	if (mt_record_is_off())
+		return;
+	record_from(&e, 1, NULL, NULL, UNPICKS, NULL);
+	look_idle();
+}
+
+int mt_record_take(unsigned hook, const void *p, struct mt_record_taken *taken)
 {
 	struct mt_event e = { .addr = (uintptr_t)p, .hook = hook, .kind = MT_FREE };
 
-	taken->entry = NULL;
-	if (!mt_young_is_used())
+	taken->young.entry = NULL;
+	taken->picked = 0;
+	if (mt_record_is_off())
+		return 0;
+	if (mt_sampled_is_on()) {
+		e.size = 1;
+		record_from(&e, 1, NULL, NULL, UNPICKS, taken);
+	} else if (!mt_young_is_used()) {
 		mt_record_free(hook, p);
-	else if (!mt_record_is_off())
+	} else {
 		record_from(&e, 1, NULL, NULL, TAKES, taken);
-	return taken->entry != NULL;
+	}
+	return taken->young.entry != NULL;
 }
 
-void mt_record_freed(struct mt_young_taken *taken)
+void mt_record_freed(struct mt_record_taken *taken)
 {
 	struct mt_event none = { .kind = MT_NONE };
 
 	if (!mt_record_is_off())
 		record_from(&none, 1, NULL, NULL, FREED, taken);
+}
+
+void mt_record_kept(unsigned hook, const void *p, struct mt_record_taken *taken)
+{
+	if (mt_record_is_off())
+		return;
+	if (taken->young.entry) {
+		mt_young_kept(&taken->young);
+	} else if (!mt_sampled_is_on()) {
+		mt_record_undo(hook, p);
+	} else {
+		mt_sampled_count_free(self.ring, (uint64_t)-1);
+		if (taken->picked) {
+			mt_record_undo(hook, p);
+			mt_sampled_put((uintptr_t)p);
+		}
+	}
 }
 
 static __attribute__((noinline)) void free_young(unsigned hook, const void *p)
@@ -371,8 +448,7 @@ void mt_record_free(unsigned hook, const void *p)
 
 		record(&e, 1, NULL);
 	}
-	if (mt_holders_are_on() && self.ring && !self.ring->thread)
-		mt_holders_idle();
+	look_idle();
 }
 
 void mt_record_undo(unsigned hook, const void *p)
@@ -448,7 +524,7 @@ void mt_record_owner(const void *p, uint32_t native, uint32_t python)
 {
 	const struct mt_ext_device ext = { .class = MT_MARK_OWNER };
 
-	if (mt_record_is_off())
+	if (mt_record_is_off() || (mt_sampled_is_on() && !mt_sampled_has((uintptr_t)p)))
 		return;
 	struct mt_event e[2] = {
 		{ .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .kind = MT_MARK, .node = native, .node2 = python }
@@ -462,11 +538,13 @@ void mt_record_owner(const void *p, uint32_t native, uint32_t python)
 void mt_record_mute(int on)
 {
 	self.busy = on ? &muted : self.idle;
+	set_tally();
 }
 
 void mt_record_reset(void)
 {
 	self.ring = NULL;
+	set_tally();
 	self.loan = (struct mt_loan){ 0 };
 	self.idle = NULL;
 	if (self.busy == &shared)
@@ -479,4 +557,5 @@ void mt_record_share(void)
 		return; /* a handler that interrupted us: its child, too, finds a frame that is recording */
 	self.tid = (uint32_t)MT_SYS0(SYS_gettid);
 	self.idle = self.busy = &shared;
+	set_tally();
 }

@@ -31,10 +31,21 @@ void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *cal
 void mt_record_free(unsigned hook, const void *p);
 void mt_record_undo(unsigned hook, const void *p);
 
-/* Of a realloc, before the real call, in the place of mt_record_free(): a young block is only taken out. Nonzero: it is
- * in *taken; after the call mt_record_freed() or, if it was not freed, mt_young_kept() is due. */
-int mt_record_take(unsigned hook, const void *p, struct mt_young_taken *taken);
-void mt_record_freed(struct mt_young_taken *taken);
+/* The same where only picked blocks leave events (sampled.h), of a block that the hook has not counted itself. */
+void mt_record_sampled(unsigned hook, const void *p, size_t bytes, const void *caller, const struct mt_frame *frame);
+void mt_record_sampled_free(unsigned hook, const void *p);
+
+/* What a realloc did with the old block before the real call. */
+struct mt_record_taken {
+	struct mt_young_taken young;
+	int picked; /* it was a picked one */
+};
+
+/* Of a realloc, before the real call, in the place of mt_record_free(): a young block is only taken out. Nonzero: after
+ * the call mt_record_freed() is due. If the block was not freed, mt_record_kept() is due, whatever this returned. */
+int mt_record_take(unsigned hook, const void *p, struct mt_record_taken *taken);
+void mt_record_freed(struct mt_record_taken *taken);
+void mt_record_kept(unsigned hook, const void *p, struct mt_record_taken *taken);
 
 void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_ext_map *ext, const void *caller);
 void mt_record_unmap(unsigned hook, const void *p, size_t bytes);

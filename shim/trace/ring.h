@@ -32,6 +32,8 @@ struct mt_ring {
 	uint64_t lost;     /* events, since the last one that could be written */
 	uint64_t retry_ns; /* CLOCK_MONOTONIC; no attempt to get a chunk is made before */
 	struct mt_sample sample;
+	struct mt_tally *tally;    /* MT_RECORD_SAMPLED: in the info file, or `own` */
+	struct mt_tally own_tally; /* where there is no room for it: what it counts is in mt_info, too */
 	struct mt_young young;
 	uint32_t captures;    /* of stacks, by the thread that has it */
 	uint32_t stack_bytes; /* of struct mt_stack, rounded up */

@@ -1,7 +1,7 @@
 /*
  * Which blocks have a stack in sample mode: those that a Poisson process over the bytes of a thread's allocations hits,
  * one hit in `mean` bytes. So a block of n bytes has one with probability 1 - exp(-n / mean), independently of all
- * others, and the analyzer can let it stand for n / that many bytes without bias (analyzer/model/sampling_estimate.h).
+ * others, and the analyzer can let it stand for n / that many bytes without bias (analyzer/util/sampling_estimate.h).
  *
  * `left` is the byte that is hit next, counted from 1. It is 1 + floor(E) with E exponential, thus geometric, and what
  * is left of it after a block that was not hit is geometric again: the chance is exact for every block, the first one

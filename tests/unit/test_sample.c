@@ -1,7 +1,7 @@
 /* Sampled stacks: the shim's choice (its own code) and the analyzer's estimates from it, over 1,000 seeds. */
 #include <math.h>
 
-#include "analyzer/model/sampling_estimate.h"
+#include "analyzer/util/sampling_estimate.h"
 #include "shim/trace/sample.c"
 #include "tests/unit/test.h"
 

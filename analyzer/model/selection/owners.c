@@ -1,8 +1,8 @@
 #include "analyzer/model/selection/owners.h"
 
-#include "analyzer/model/sampling_estimate.h"
 #include "analyzer/symbols/python_arenas.h"
 #include "analyzer/util/error.h"
+#include "analyzer/util/minmax.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/radix_sort.h"
 
@@ -40,13 +40,26 @@ struct builder {
 	struct {
 		uint64_t bytes, blocks;
 	} all, small;
+	struct estimate picked_bytes, picked_blocks; /* of blocks that stand for others which were not recorded */
+	double looks;
 };
+
+static const struct process *process_of(const struct reader *r, const struct model_site *site)
+{
+	return reader_process(r, site->process);
+}
+
+/* Its figures stand for all its blocks already, in the model. */
+static bool is_picked(const struct reader *r, const struct model_site *site)
+{
+	return site->sampled && process_is_picked(process_of(r, site));
+}
 
 double owners_weight(const struct reader *r, const struct model_site *site)
 {
-	if (site->sampled == 0 || site->sampled == MODEL_UNSAMPLED)
+	if (site->sampled == 0 || site->sampled == MODEL_UNSAMPLED || is_picked(r, site))
 		return 1;
-	return 1 / estimate_chance(site->sampled, reader_process(r, site->process)->sample_bytes);
+	return 1 / estimate_chance(site->sampled, process_of(r, site)->sample_bytes);
 }
 
 /* Who is asked for is told by the stack. If not, every event says it, and there is nothing to estimate. */
@@ -326,6 +339,7 @@ static int add_site(struct builder *b, const struct model_process *mp, const str
 	b->all.blocks += blocks;
 	b->small.bytes += site->sampled ? bytes : 0;
 	b->small.blocks += site->sampled ? blocks : 0;
+	model_add_picked(site, process_of(b->reader, site), bytes, &b->picked_bytes, &b->picked_blocks);
 	if (blocks == 0 || (site->sampled == MODEL_UNSAMPLED && is_by_stack(b->query)))
 		return 0;
 	return add_part(b, mp, site);
@@ -396,6 +410,13 @@ static void add_to_sums(const struct builder *b, struct sums *sums, struct owner
 	uint64_t size = part->site->sampled, mean = reader_process(b->reader, part->site->process)->sample_bytes,
 		 bytes = 0, blocks = 0;
 	measure(part->site, b->query->measure, &bytes, &blocks);
+	if (is_picked(b->reader, part->site)) {
+		model_add_picked(part->site, process_of(b->reader, part->site), bytes, &sums->bytes_sampled,
+				 &sums->blocks_sampled);
+		stack->bytes += bytes;
+		stack->blocks += blocks;
+		return;
+	}
 	if (!size || !is_by_stack(b->query)) {
 		sums->bytes += bytes;
 		sums->blocks += blocks;
@@ -415,14 +436,25 @@ static uint64_t whole(double x)
 	return (uint64_t)llround(x);
 }
 
+/* A peak is the highest of many estimates. */
+static struct estimate_range range_of_picked(const struct builder *b, const struct estimate *e)
+{
+	return b->query->measure == OWNERS_LIVE ? estimate_range(e, INFINITY) : estimate_range_of_highest(e, b->looks);
+}
+
 static void finish_sums(const struct builder *b, struct owner *o, const struct sums *sums)
 {
-	struct estimate_range bytes = estimate_range(&sums->bytes_sampled, (double)b->small.bytes);
-	struct estimate_range blocks = estimate_range(&sums->blocks_sampled, (double)b->small.blocks);
+	/* how much there was in all is known unless that is an estimate, too */
+	const bool picked = b->picked_bytes.seen > 0;
+	const double most_blocks = picked ? INFINITY : (double)b->small.blocks;
+	struct estimate_range bytes = picked ? range_of_picked(b, &sums->bytes_sampled)
+					     : estimate_range(&sums->bytes_sampled, (double)b->small.bytes);
+	struct estimate_range blocks = picked ? range_of_picked(b, &sums->blocks_sampled)
+					      : estimate_range(&sums->blocks_sampled, most_blocks);
 	o->bytes = o->sum.bytes = sums->bytes + whole(sums->bytes_sampled.sum);
 	o->sum.bytes_low = sums->bytes + whole(bytes.low);
 	o->sum.bytes_high = sums->bytes + whole(bytes.high);
-	o->blocks = o->sum.blocks = sums->blocks + whole(fmin(sums->blocks_sampled.sum, (double)b->small.blocks));
+	o->blocks = o->sum.blocks = sums->blocks + whole(fmin(sums->blocks_sampled.sum, most_blocks));
 	o->sum.blocks_low = sums->blocks + whole(blocks.low);
 	o->sum.blocks_high = sums->blocks + whole(blocks.high);
 	o->estimated = sums->blocks_sampled.seen > 0;
@@ -601,6 +633,10 @@ static int finish_owners(struct builder *b, const struct model *m)
 		b->sites->bytes = b->all.bytes;
 		b->sites->blocks = b->all.blocks;
 	}
+	const struct estimate_range all = range_of_picked(b, &b->picked_bytes);
+	b->sites->picked = b->picked_bytes.seen > 0;
+	b->sites->bytes_low = less(b->sites->bytes, whole(b->picked_bytes.sum - all.low));
+	b->sites->bytes_high = b->sites->bytes + whole(all.high - b->picked_bytes.sum);
 	if (b->sites->count)
 		qsort(b->sites->owners, b->sites->count, sizeof(*b->sites->owners), larger_owner);
 	for (size_t i = OWNERS_WITH_MEMBERS; b->query->brief && i < b->sites->count; i++)
@@ -670,7 +706,7 @@ int owners_build(struct owners **out, const struct model *m, const struct reader
 		 const struct owners_query *q)
 {
 	*out = NULL;
-	struct builder b = { .reader = r, .stacks = stacks, .query = q };
+	struct builder b = { .reader = r, .stacks = stacks, .query = q, .looks = (double)model_events(m) };
 	if (q->by == BY_PHASE || q->by == BY_STEP)
 		return error_set(MT_EUSAGE, "--by", ERROR_NO_OFFSET, "only a timeline is by phase or step");
 	int e = compile_filter(&b);

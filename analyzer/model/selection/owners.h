@@ -79,9 +79,12 @@ struct owner {
 struct owners {
 	struct owner *owners; /* largest first */
 	size_t count;
-	/* of all owners; where they are estimates and there is no filter, the exact total all the same */
+	/* of all owners; where they are estimates and there is no filter, the exact total all the same, unless only
+	 * picked blocks were recorded */
 	uint64_t bytes, blocks;
+	uint64_t bytes_low, bytes_high; /* with 95 % certainty */
 	bool estimated;
+	bool picked; /* the total is an estimate, too */
 };
 
 /* By how much its members' bytes must be multiplied to stand for all blocks: 1 but for a site whose stacks were

@@ -96,6 +96,11 @@ char *owner_range(const struct owner *o);
 
 /* For tables with such ranges. */
 #define SAMPLED_NOTE "stacks were sampled: totals are exact, owners are estimates in their 95 % ranges"
+#define PICKED_NOTE  "blocks were sampled: what is alive is an estimate, in its 95 % range"
+static inline const char *sampled_note(const struct owners *s)
+{
+	return s->picked ? PICKED_NOTE : SAMPLED_NOTE;
+}
 
 /* Without its folders. */
 const char *base_name(const char *path);

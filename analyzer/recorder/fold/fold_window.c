@@ -94,7 +94,7 @@ static bool is_short_lived(const struct fold_window *t, const struct block *b)
 
 static void rise(struct fold_window *t, uint64_t size)
 {
-	t->bytes[MODEL_HEAP] += size;
+	t->bytes[MODEL_HEAP] += fold_weigh(t, size);
 	watch_rise(t, &t->peak[MODEL_HEAP], t->bytes[MODEL_HEAP], 0);
 }
 
@@ -106,7 +106,7 @@ static int look_alloc(struct fold_window *t, const struct mt_event *s, uint32_t 
 	if (e)
 		return e;
 	if (old) { /* its free was not seen: both stay, so that the model sees it as well */
-		t->bytes[MODEL_HEAP] -= old->size;
+		t->bytes[MODEL_HEAP] -= fold_weigh(t, old->size);
 		blocks_remove(&t->live, old);
 		b.ns = 0;
 	}
@@ -132,7 +132,7 @@ static int look_free(struct fold_window *t, const struct mt_event *s, uint32_t r
 	*f = (struct recent_free){ s->addr, *b, t->place, SPACE_HEAP, is_short_lived(t, b) };
 	if (fold_was_last(t, MODEL_HEAP, b->thread, b->addr) && !s->size)
 		fold_mark_temporary(t, b->ns);
-	t->bytes[MODEL_HEAP] -= b->size;
+	t->bytes[MODEL_HEAP] -= fold_weigh(t, b->size);
 	blocks_remove(&t->live, b);
 	return 0;
 }

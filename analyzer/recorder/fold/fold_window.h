@@ -39,7 +39,8 @@ struct fold_out {
 
 /* What is known of the process. The arrays are allocated; fold_facts_fini() frees them. */
 struct fold_facts {
-	bool exact_sizes; /* sums are kept by exact size: with sampled stacks a block's weight depends on it */
+	bool exact_sizes; /* sums are kept by exact size: where blocks or stacks are sampled a weight depends on it */
+	uint64_t mean;    /* MT_RECORD_SAMPLED: a smaller block of the heap stands for others; else 0 */
 	uint64_t *forks;  /* ticks of its forks, sorted: children inherit what lived then, so that is kept */
 	size_t fork_count;
 	uint32_t *parents; /* of nodes node_base, node_base + 1, ...; NULL = unknown */

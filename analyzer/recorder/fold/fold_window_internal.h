@@ -18,6 +18,7 @@
 #include "analyzer/util/event_kinds.h"
 #include "analyzer/util/hash_index.h"
 #include "analyzer/util/ranges.h"
+#include "analyzer/util/sampling_estimate.h"
 #include "analyzer/util/vec.h"
 
 /* At the peak of a group somebody asks who owns its memory, and of no other group: so only its pairs are kept for
@@ -192,6 +193,12 @@ static inline enum event_space fold_space_of(unsigned class)
 
 /* The block that a free on `device` frees, in the table `in`. The driver's may be another device's, a pool's only where
  * `device` is 0 (unknown). NULL = no such block is known. */
+/* What a block of the heap stands for. */
+static inline uint64_t fold_weigh(const struct fold_window *t, uint64_t size)
+{
+	return size < t->facts.mean ? estimate_bytes_of(size, t->facts.mean) : size;
+}
+
 struct block *fold_find(const struct fold_window *t, const struct blocks *in, enum event_space space, uint32_t device,
 			uint64_t addr);
 

@@ -84,7 +84,7 @@ static int omit_alloc(struct fold_window *t, const struct mt_event *s, const str
 	int e = of->space == SPACE_MAP && !*last ? put_last(t, thread, out, ring) : 0;
 	*last = true;
 	t->left_out++;
-	t->omitted_bytes[host] += size;
+	t->omitted_bytes[host] += host ? size : fold_weigh(t, size);
 	if (t->omitted_bytes[host] > t->most_bytes[host])
 		t->most_bytes[host] = t->omitted_bytes[host];
 	if (!e)
@@ -131,7 +131,7 @@ static int write_slot(struct fold_window *t, const struct fold_slots *s, size_t 
 		return keep(t, s, i, &of, out);
 	if (of.begins)
 		return omit_alloc(t, slot, &of, s->threads[i], out, s->rings[i]);
-	t->omitted_bytes[of.space != SPACE_HEAP] -= freed->size;
+	t->omitted_bytes[of.space != SPACE_HEAP] -= of.space != SPACE_HEAP ? freed->size : fold_weigh(t, freed->size);
 	blocks_remove(&t->omitted, freed);
 	return 0;
 }

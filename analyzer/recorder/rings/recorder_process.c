@@ -5,6 +5,7 @@
 #include "analyzer/recorder/rings/file_io.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/late_slots.h"
+#include "analyzer/util/tallies.h"
 #include "analyzer/util/vec.h"
 #include "analyzer/util/young_file.h"
 
@@ -414,6 +415,8 @@ static int write_info(struct record_process *p, struct recorder *r)
 {
 	uint64_t bytes = p->info->log_bytes;
 	struct mt_info info = *p->info;
+	if (info.record == MT_RECORD_SAMPLED)
+		tallies_add(&info, (const struct mt_tally *)((const char *)p->info + MT_INFO_TALLIES));
 	int fd = open_raw(p, r, "info", O_RDONLY);
 	if (fd < 0)
 		return error_errno(MT_EIO, p->name, ERROR_NO_OFFSET);

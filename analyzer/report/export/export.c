@@ -218,13 +218,15 @@ static const struct moment *main_moment(const struct moments *m)
 /* What the format has no place for. */
 static void print_notes(const struct selection *sel, const struct moments *m)
 {
-	bool estimated = false;
-	for (size_t i = 0; i < m->count; i++)
+	bool estimated = false, picked = false;
+	for (size_t i = 0; i < m->count; i++) {
 		estimated = estimated || m->moments[i].sites->estimated;
+		picked = picked || m->moments[i].sites->picked;
+	}
 	if (!reader_complete(sel->reader))
 		print_error("memtrace: note: the trace is incomplete: what is left, see memtrace check\n");
 	if (estimated)
-		print_error("memtrace: note: stacks were sampled: their bytes are estimates\n");
+		print_error("memtrace: note: %s were sampled: their bytes are estimates\n", picked ? "blocks" : "stacks");
 	if (moment_is_time(&sel->options->at) && model_fold(sel->model).until_ns)
 		print_error("memtrace: note: without short-lived blocks, which were folded at the disk limit\n");
 	if (model_fold(sel->model).young_blocks)

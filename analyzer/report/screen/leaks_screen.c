@@ -444,7 +444,7 @@ void leaks_print(const struct leaks *l, const struct held_question *held)
 	if (l->selection->kinds & ((1u << MODEL_HOST_KINDS) - 1))
 		print_alive(l);
 	if (l->live[MODEL_HEAP] && l->live[MODEL_HEAP]->estimated)
-		print("  %s\n", SAMPLED_NOTE);
+		print("  %s\n", sampled_note(l->live[MODEL_HEAP]));
 	print_pile(l);
 	print_growing(l, held);
 	if (l->selection->options->filter && !l->count)

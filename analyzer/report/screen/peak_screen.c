@@ -168,9 +168,12 @@ static void print_moment(struct selection *sel, const struct moment *at)
 	size_t most = selection_rows(sel, DEFAULT_OWNERS);
 	char *title =
 		at->device ? output_format("%s %s", at->device->name, titles[at->kind]) : strdup(titles[at->kind]);
-	print("%s%s %s in %s blocks   at %s%s%s%s\n", output_begin(STYLE_HEAD), title ? title : "", BYTES(s->bytes),
+	char *range = s->picked ? output_format(" (%s to %s)", BYTES(s->bytes_low), BYTES(s->bytes_high)) : strdup("");
+	print("%s%s %s%s%s in %s%s blocks   at %s%s%s%s\n", output_begin(STYLE_HEAD), title ? title : "",
+	      s->picked ? "about " : "", BYTES(s->bytes), range ? range : "", s->picked ? "about " : "",
 	      COUNT(s->blocks), DURATION(at->ns), *moment_name(sel, at) ? ", " : "", moment_name(sel, at),
 	      output_end(STYLE_HEAD));
+	free(range);
 	free(title);
 	const struct model_fold fold = model_fold(sel->model);
 	uint64_t rest = 0, folded = !moment_is_time(&sel->options->at) ? 0
@@ -183,7 +186,7 @@ static void print_moment(struct selection *sel, const struct moment *at)
 		print("%sand up to %s of small blocks, which were recorded as totals%s\n", output_begin(STYLE_FAINT),
 		      BYTES(fold.young_most_bytes), output_end(STYLE_FAINT));
 	if (s->estimated)
-		print("%s%s%s\n", output_begin(STYLE_FAINT), SAMPLED_NOTE, output_end(STYLE_FAINT));
+		print("%s%s%s\n", output_begin(STYLE_FAINT), sampled_note(s), output_end(STYLE_FAINT));
 	for (size_t i = 0; i < s->count && i < most; i++)
 		print_owner(sel, &s->owners[i], s->bytes);
 	for (size_t i = most; i < s->count; i++)

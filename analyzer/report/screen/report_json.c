@@ -71,7 +71,7 @@ static json_t *json_recorded(const struct process *p)
 /* Which blocks have events, from when on. */
 static json_t *json_record(const struct process *p)
 {
-	static const char *const names[] = { "all", "young", "auto" };
+	static const char *const names[] = { "all", "young", "auto", "sampled" };
 	json_t *o = json_object(), *changes = json_array();
 	for (unsigned i = 0; i < p->mode_count; i++) {
 		json_t *change = json_object();

@@ -368,11 +368,21 @@ static unsigned count_gaps(const struct report *r)
 
 /* ---- totals -------------------------------------------------------------------------------------------- */
 
+static char *about(const struct model_totals *m, const char *figure)
+{
+	return output_format("%s%s", m->estimated ? "~" : "", figure);
+}
+
 static void totals_row(struct table *t, const char *name, const struct model_totals *m)
 {
-	table_row(t, (const char *[]){ name, BYTES(m->peak_bytes), DURATION(m->peak_ns), BYTES(m->live_bytes),
-				       COUNT(m->live_blocks), COUNT(m->allocations), COUNT(m->frees),
-				       COUNT(m->temporary), m->failed ? COUNT(m->failed) : "-" });
+	char *peak = about(m, BYTES(m->peak_bytes)), *live = about(m, BYTES(m->live_bytes)),
+	     *blocks = about(m, COUNT(m->live_blocks));
+	table_row(t, (const char *[]){ name, peak ? peak : "", DURATION(m->peak_ns), live ? live : "",
+				       blocks ? blocks : "", COUNT(m->allocations), COUNT(m->frees),
+				       m->estimated ? "-" : COUNT(m->temporary), m->failed ? COUNT(m->failed) : "-" });
+	free(peak);
+	free(live);
+	free(blocks);
 }
 
 static char *map_classes(const struct selection *sel)
@@ -412,6 +422,13 @@ static char *host_pool(const struct selection *sel)
 	return most ? output_format("TensorFlow's pool: at most %s reserved, %s in use",
 				    BYTES(most->pool.reserved_peak_bytes), BYTES(most->pool.in_use_peak_bytes))
 		    : NULL;
+}
+
+/* Where only picked blocks have events. */
+static char *picked_note(const struct model_totals *t)
+{
+	return output_format("estimates, 95 %%: peak %s to %s, end %s to %s; calls exact", BYTES(t->peak_low),
+			     BYTES(t->peak_high), BYTES(t->live_low), BYTES(t->live_high));
 }
 
 #define BRIEF_WORTH 5
@@ -468,6 +485,12 @@ static unsigned print_totals(const struct report *r, unsigned room)
 		struct model_totals totals = model_totals(sel->model, kind);
 		if (sel->kinds & 1u << kind && (totals.allocations || kind == MODEL_HEAP || !r->brief)) {
 			totals_row(t, names[kind], &totals);
+			lines++;
+		}
+		if (kind == MODEL_HEAP && totals.estimated) {
+			char *note = picked_note(&totals);
+			table_note(t, 2, note ? note : "");
+			free(note);
 			lines++;
 		}
 		if (kind == MODEL_HEAP && pool)

@@ -363,7 +363,7 @@ static unsigned print_owners(const struct report *r, const struct owners *s, con
 	}
 	lines += print_rest(t, sum_owners(s->owners + i, s->count - i), s->count - i, s->bytes);
 	if (s->estimated) {
-		table_note(t, 0, SAMPLED_NOTE);
+		table_note(t, 0, sampled_note(s));
 		lines++;
 	}
 	table_print(t);
