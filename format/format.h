@@ -245,7 +245,7 @@ enum mt_loss {
 /* What the threads of a ring have counted, with MT_RECORD_SAMPLED: of blocks that leave no event, too. */
 struct mt_tally {
 	uint64_t calls; /* as mt_info.heap_calls */
-	uint64_t next;  /* the shim's: what `bytes` is when the next block is picked */
+	uint64_t next;  /* the shim's: until `bytes` is that no block is picked that doesn't reach it */
 	uint64_t bytes, frees;
 	uint64_t reserved[4];
 };

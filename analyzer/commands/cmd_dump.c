@@ -61,9 +61,14 @@ static void dump_notes(const struct reader *r)
 /* Who asks for events may want all of them. */
 static void say_young(const struct reader *r)
 {
-	bool young = false;
-	for (unsigned i = 0; i < reader_processes(r); i++)
+	bool young = false, picked = false;
+	for (unsigned i = 0; i < reader_processes(r); i++) {
 		young |= reader_process(r, i)->record == MT_RECORD_YOUNG || reader_process(r, i)->mode_count;
+		picked |= process_is_picked(reader_process(r, i));
+	}
+	if (picked)
+		print_error("memtrace: note: most blocks of the heap have no events here; record with "
+			    "MEMTRACE_RECORD=all\n");
 	if (young)
 		print_error("memtrace: note: short-lived small blocks have no events here; record with "
 			    "MEMTRACE_RECORD=all\n");

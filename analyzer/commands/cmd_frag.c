@@ -4,6 +4,7 @@
 #include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
+#include "analyzer/util/print.h"
 #include "analyzer/util/vec.h"
 
 #include <stdlib.h>
@@ -171,6 +172,9 @@ static int add_heaps(struct frag *f)
 		if (!selection_has(sel, p->process) || !p->kind[MODEL_HEAP].allocations ||
 		    p->process->exit_kind == MT_EXIT_EXEC)
 			continue;
+		f->picked |= process_is_picked(p->process);
+		if (process_is_picked(p->process)) /* where its blocks lie is not known */
+			continue;
 		e = vec_reserve(f->heaps, f->heap_room, f->heap_count + 1);
 		if (e)
 			break;
@@ -200,6 +204,9 @@ static int frag(struct selection *sel)
 		e = frag_print_json(&f);
 	else if (e == 0)
 		frag_print(&f);
+	if (e == 0 && f.picked)
+		print_error("memtrace: note: heaps that were recorded with --record sampled are left out: where their "
+			    "blocks lie needs --record all\n");
 	fini(&f);
 	return e;
 }

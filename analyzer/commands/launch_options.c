@@ -2,6 +2,7 @@
 #include "analyzer/util/error.h"
 #include "analyzer/util/print.h"
 #include "analyzer/util/suggest.h"
+#include "format/format.h"
 #include "format/settings.h"
 
 #include <ctype.h>
@@ -141,6 +142,7 @@ static int no_value(enum mt_setting which, const char *where, const char *text)
 	if (which == MT_SET_RECORD) {
 		suggest(&s, "all");
 		suggest(&s, "young");
+		suggest(&s, "sampled");
 	}
 	if (s.best)
 		return error_set(MT_EUSAGE, where, ERROR_NO_OFFSET, "unknown value '%s'; did you mean '%s'?", text,
@@ -182,6 +184,20 @@ static void remark_ring_dir(const char *dir)
 		print_error("memtrace: %s: no directory that can be written to, so the rings are not there\n", dir);
 }
 
+static bool is_sampled(const struct record_options *o)
+{
+	const char *text = o->record ? o->record : getenv(mt_settings[MT_SET_RECORD].name);
+	uint64_t mode;
+	return !mt_setting_read(MT_SET_RECORD, text, &mode) && mode == MT_RECORD_SAMPLED;
+}
+
+static bool wants_holders(const struct record_options *o)
+{
+	uint64_t on = 0;
+	return o->holders ||
+	       (!mt_setting_read(MT_SET_HOLDERS, getenv(mt_settings[MT_SET_HOLDERS].name), &on) && on);
+}
+
 int launch_options_apply(const struct record_options *o, int (*set)(const char *, const char *, void *), void *context)
 {
 	const struct {
@@ -194,6 +210,9 @@ int launch_options_apply(const struct record_options *o, int (*set)(const char *
 	char library[PATH_MAX], others[PATH_MAX], preload[2 * PATH_MAX];
 	int e = check_values(o);
 
+	if (!e && is_sampled(o) && wants_holders(o))
+		e = error_set(MT_EUSAGE, "--holders", ERROR_NO_OFFSET,
+			      "needs every block: not with --record sampled");
 	if (e)
 		return e;
 	remark_ring_dir(o->ring_dir ? o->ring_dir : getenv(mt_settings[MT_SET_RING_DIR].name));

@@ -29,7 +29,7 @@ static bool is_affordable(const struct diagnosis *diagnosis, const struct proces
 	const struct model_totals *heap = &model_process(diagnosis->selection->model, p->id)->kind[MODEL_HEAP];
 	const double once =
 		CALL_SECONDS * (double)(heap->allocations + heap->frees) + BYTE_SECONDS * (double)heap->allocated_bytes;
-	return once * (MOST_OWN + TRIED) <= MOST_SECONDS;
+	return !process_is_picked(p) && once * (MOST_OWN + TRIED) <= MOST_SECONDS;
 }
 
 /* When the process was looked at last, whatever it freed to end. */

@@ -28,7 +28,7 @@ static const char *values_of(const struct option_row *row, char out[VALUES])
 	if (!strcmp(row->name, "to") && row->type == OPTION_STRING)
 		snprintf(out, VALUES, "pyroscope parca");
 	if (!strcmp(row->name, "record"))
-		snprintf(out, VALUES, "all young auto");
+		snprintf(out, VALUES, "all young auto sampled");
 	if (!strcmp(row->name, "format") && strstr(row->help, "for CI")) {
 #define CI_FORMAT(format) n += (size_t)snprintf(out + n, VALUES - n, "%s%s", n ? " " : "", #format);
 #include "analyzer/report/ci/ci.def"

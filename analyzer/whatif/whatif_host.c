@@ -338,6 +338,11 @@ int whatif_host(struct selection *sel, const char *setting)
 	struct heap_replay replay = { .count = 0 };
 	struct samples *samples = NULL;
 	int e = find_process(sel, &p);
+	if (!e && process_is_picked(p))
+		e = error_set(MT_EUSAGE, "--host", ERROR_NO_OFFSET,
+			      "%u %s was recorded with --record sampled: to make its calls again all of them are "
+			      "needed, --record all",
+			      p->pid, p->name);
 	e = e ? e : ask(&asked, setting, p);
 	e = e ? e : samples_open(&samples, sel->reader);
 	const struct heap_query q = { .settings = asked.settings,

@@ -192,7 +192,7 @@ void mt_config_read(void)
 	c->depth = (uint32_t)number_of(MT_SET_DEPTH);
 	c->limit_bytes = number_of(MT_SET_LIMIT);
 	c->keep_free_bytes = number_of(MT_SET_KEEP_FREE);
-	c->holders = number_of(MT_SET_HOLDERS) != 0;
+	c->holders = number_of(MT_SET_HOLDERS) != 0 && c->record != MT_RECORD_SAMPLED; /* it needs every block */
 	c->ascend_pool = number_of(MT_SET_ASCEND_POOL) != 0;
 	mt_put(c->session, c->session + sizeof(c->session), text_of(MT_SET_SESSION));
 	if (*ring_dir && (*ring_dir == '/' || !mt_sys_quiet()))

@@ -33,6 +33,7 @@ struct mt_ring {
 	uint64_t retry_ns; /* CLOCK_MONOTONIC; no attempt to get a chunk is made before */
 	struct mt_sample sample;
 	struct mt_tally *tally;    /* MT_RECORD_SAMPLED: in the info file, or `own` */
+	uint64_t goal;             /* what the tally's bytes are when the next of the smaller blocks is picked */
 	struct mt_tally own_tally; /* where there is no room for it: what it counts is in mt_info, too */
 	struct mt_young young;
 	uint32_t captures;    /* of stacks, by the thread that has it */

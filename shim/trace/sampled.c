@@ -117,6 +117,14 @@ static int has_page(uint32_t page)
 	return ok;
 }
 
+/* A block of mt_config.sample_bytes is picked, however far the goal is: it must reach `next`, too. */
+static void set_next(const struct mt_ring *ring, struct mt_tally *t)
+{
+	uint64_t most = t->bytes + mt_config.sample_bytes;
+
+	t->next = ring->goal < most ? ring->goal : most;
+}
+
 /* Made with the ring's first use. */
 static struct mt_tally *tally_of(struct mt_ring *ring)
 {
@@ -127,8 +135,9 @@ static struct mt_tally *tally_of(struct mt_ring *ring)
 	t = &ring->own_tally;
 	if (ring->index < MT_TALLIES && has_page(ring->index * (uint32_t)sizeof(*t) / PAGE))
 		t = (struct mt_tally *)((char *)mt_process.info + MT_INFO_TALLIES) + ring->index;
-	t->next = t->bytes + ring->sample.left;
+	ring->goal = t->bytes + ring->sample.left;
 	ring->tally = t;
+	set_next(ring, t);
 	return t;
 }
 
@@ -155,15 +164,15 @@ static int is_hit(struct mt_ring *ring, struct mt_tally *t, uint64_t bytes)
 	uint64_t counts = bytes + !bytes;
 
 	if (bytes >= mt_config.sample_bytes) {
-		t->next += bytes;
+		ring->goal += bytes;
 		return 1;
 	}
-	if ((int64_t)(t->next - t->bytes) > (int64_t)counts) {
-		t->next -= !bytes;
+	if ((int64_t)(ring->goal - t->bytes) > (int64_t)counts) {
+		ring->goal -= !bytes;
 		return 0;
 	}
 	mt_sample_next(&ring->sample, mt_config.sample_bytes);
-	t->next = t->bytes + bytes + ring->sample.left;
+	ring->goal = t->bytes + bytes + ring->sample.left;
 	return 1;
 }
 
@@ -174,6 +183,7 @@ int mt_sampled_pick(struct mt_ring *ring, uint64_t addr, uint64_t bytes)
 
 	t->calls++;
 	t->bytes += bytes;
+	set_next(ring, t);
 	if (t == &ring->own_tally) {
 		mt_count(&mt_process.info->heap_calls, 1);
 		mt_count(&mt_process.info->heap_bytes, bytes);

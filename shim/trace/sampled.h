@@ -3,8 +3,8 @@
  *
  * sample.h says which are picked: each of at least mt_config.sample_bytes, of smaller ones those that a Poisson process
  * over bytes hits. A thread counts its calls and bytes in the tally of its ring, which is in the info file: so they
- * survive the process. `next` is what the bytes are when the next block is picked. A block that is not picked costs one
- * comparison and two additions, without stamp, lock or call.
+ * survive the process. No block that ends before `next` is picked: it costs one comparison and two additions, without
+ * stamp, lock or call.
  *
  * Addresses of picked blocks that are alive are in one table for all threads. Before it a filter is asked, a byte for
  * some addresses that counts those of them in the table: most frees end there. Both are private memory, which a forked

@@ -136,6 +136,8 @@ def clean_env(**more):
     env = {k: v for k, v in os.environ.items() if not k.startswith("MEMTRACE") and k not in ("LD_PRELOAD", "COLUMNS", "LINES")}
     if os.environ.get("RECORD"):  # all of a file's cases in another mode: RECORD=young tests/run NAME
         env["MEMTRACE_RECORD"] = os.environ["RECORD"]
+    if os.environ.get("SAMPLE"):
+        env["MEMTRACE_SAMPLE"] = os.environ["SAMPLE"]
     env.update({k: v for k, v in more.items() if v is not None})
     return env
 

@@ -30,7 +30,9 @@ def owners(trace):
 
 
 def run(seed, mode):
-    env = {"MEMTRACE_STACKS": mode, "MEMTRACE_SAMPLE": str(MEAN), "MEMTRACE_SAMPLE_SEED": str(seed)}
+    """`mode` "picked": blocks are sampled, not only their stacks."""
+    env = {"MEMTRACE_RECORD": "sampled"} if mode == "picked" else {"MEMTRACE_STACKS": mode}
+    env.update({"MEMTRACE_SAMPLE": str(MEAN), "MEMTRACE_SAMPLE_SEED": str(seed)})
     done = mt.shimmed([mt.program("sampled"), str(seed), str(BLOCKS)], env=env)
     mt.equal(done.status, 0, "status")
     return done
@@ -44,26 +46,31 @@ def all_equals_truth(seed):
         mt.check("bytes_low" not in found[k], "an exact figure has an interval")
 
 
-def sampled(seed):
-    """Estimate, low, high and truth of each site; the total must be exact."""
-    done = run(seed, "sample")
+def sampled(seed, mode="sample"):
+    """Estimate, low, high and truth of each site, and behind them of all together where that is an estimate; else it must be exact."""
+    done = run(seed, mode)
     truth = truth_of(done)
     peak, found = owners(done.trace)
-    rest = peak["host"]["bytes"] - sum(size for size, _ in truth)
-    mt.between(0, rest, 8192, "what is not the sites'")  # stdout's buffer
-    mt.check(peak["host"]["blocks"] - sum(n for _, n in truth) in (0, 1), "blocks in all: %s" % peak["host"])
+    whole = sum(size for size, _ in truth)
+    host = done.trace.host
+    if mode == "sample":
+        rest = peak["host"]["bytes"] - whole
+        mt.between(0, rest, 8192, "what is not the sites'")  # stdout's buffer
+        mt.check(peak["host"]["blocks"] - sum(n for _, n in truth) in (0, 1), "blocks in all: %s" % peak["host"])
     shutil.rmtree(os.path.dirname(done.trace.path), ignore_errors=True)
     figures = []
     for k, (size, _) in enumerate(truth):
         o = found.get(k, {"bytes": 0, "bytes_low": 0, "bytes_high": 3.84 * MEAN})
         figures.append((o["bytes"], o.get("bytes_low", o["bytes"]), o.get("bytes_high", o["bytes"]), size))
+    if mode != "sample":
+        figures.append((host["live_bytes"], host["estimated"]["live_bytes_low"], host["estimated"]["live_bytes_high"], whole))
     return figures
 
 
-def over(seeds):
-    rows = [sampled(seed) for seed in seeds]
+def over(seeds, mode="sample"):
+    rows = [sampled(seed, mode) for seed in seeds]
     covered = total = 0
-    for k in range(SITES):
+    for k in range(len(rows[0])):
         column = [row[k] for row in rows]
         errors = [estimate - truth for estimate, _, _, truth in column]
         error = statistics.fmean(errors) / (statistics.stdev(errors) / math.sqrt(len(errors)))

@@ -345,6 +345,27 @@ static bool is_dropped(const struct model *m, const struct model_process *whose,
 	return (double)less(model_at(m, all, track_ns).high, model_at(m, all, late).last) >= DROPPED * grown;
 }
 
+/* Of blocks the cohorts have counted samples. */
+static void set_mean_block(struct owner_growth *t, uint64_t bytes, uint64_t blocks)
+{
+	if (blocks)
+		t->mean_block_bytes = (double)bytes / (double)blocks;
+	t->blocks_per_x = t->mean_block_bytes > 0 ? t->growth.rate / t->mean_block_bytes : 0;
+}
+
+/* How many samples more there are goes up and down by chance, and a curve follows that: what is best known of steady
+ * growth is how much there is more in how long, with the samples' own error. */
+static void take_as_picked(struct owner_growth *t, const struct model_process *p)
+{
+	const double span = t->points ? t->x[t->points - 1] - t->growth.since_x : 0;
+	if (t->growth.kind == GROWTH_LINEAR && t->growth.acceleration <= 0 && span > 0) {
+		const double error = 1.96 * sqrt((double)p->process->sample_bytes * t->growth.bytes) / span;
+		t->growth.rate = t->growth.bytes / span;
+		t->growth.rate_error = fmax(t->growth.rate_error, error);
+	}
+	set_mean_block(t, p->kind[MODEL_HEAP].live_bytes, p->kind[MODEL_HEAP].live_blocks);
+}
+
 void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline, const struct model *m,
 			const struct samples *samples, const struct growth_place *of, const struct cohort_table *table,
 			double doubt)
@@ -373,6 +394,8 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 	if (f.bytes <= 0)
 		return;
 	fit_curve(t, steps, &f, &k);
+	if (of->kind == MODEL_HEAP && process_is_picked(whose->process))
+		take_as_picked(t, whose);
 	growth_doubt(&t->growth, doubt > 0 && model_lost_late(m, of->process, of->kind) ? 0 : doubt);
 	if (t->growth.kind == GROWTH_NONE)
 		t->outlook = OUTLOOK_NONE;
@@ -564,6 +587,8 @@ static void judge_members(struct owner_growth *best, const struct timeline *time
 		return;
 	owner_growth_judge(&t, timeline, sel->model, timeline_samples(timeline), &of, table,
 			   doubt_of(sel, o, from, to));
+	if (of.kind == MODEL_HEAP && process_is_picked(reader_process(sel->reader, site->process)))
+		set_mean_block(&t, o->bytes, o->blocks);
 	if (o->stack_count && owner_growth_may_be_collected(&t, of.kind))
 		owner_growth_collect(&t, sel, o->stacks->stack);
 	if (outlook_foretells(t.outlook))

@@ -113,6 +113,9 @@ static void check_process(struct findings *f, const struct model_process *mp)
 		   "blocks were folded at the disk limit: they are in all totals, not among the events");
 	find_count(f, false, where, mp->fold.young_blocks,
 		   "small blocks were recorded as totals: they are not among the events");
+	if (process_is_picked(p))
+		find(f, false, where, ERROR_NO_OFFSET,
+		     "of the heap only sampled blocks have events: what is alive is an estimate");
 	for (unsigned i = 0; i < p->mode_count; i++)
 		find(f, false, where, ERROR_NO_OFFSET,
 		     p->modes[i].record == MT_RECORD_YOUNG

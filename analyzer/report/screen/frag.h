@@ -34,6 +34,7 @@ struct frag {
 	size_t device_count, device_room;
 	struct frag_heap *heaps;
 	size_t heap_count, heap_room;
+	bool picked; /* heaps of which only picked blocks were recorded are left out */
 };
 
 void frag_print(const struct frag *f);

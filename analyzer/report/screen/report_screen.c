@@ -427,7 +427,7 @@ static char *host_pool(const struct selection *sel)
 /* Where only picked blocks have events. */
 static char *picked_note(const struct model_totals *t)
 {
-	return output_format("estimates, 95 %%: peak %s to %s, end %s to %s; calls exact", BYTES(t->peak_low),
+	return output_format("of samples, 95 %%: peak %s to %s, end %s to %s", BYTES(t->peak_low),
 			     BYTES(t->peak_high), BYTES(t->live_low), BYTES(t->live_high));
 }
 
