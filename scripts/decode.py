@@ -56,7 +56,8 @@ INFO = Layout(
     "I rings, I threads, Q lost_events, Q truncated_stacks, Q unwritten_bytes, Q faults, I off, I seccomp, Q disk_bytes, "
     "I lost_why, I fixed, Q unplaced_stacks, Q address_limit, Q data_limit, Q address_used, Q data_used, Q shm_used, "
     "I fork_node, I fork_node2, I asked, I stops, Q recorded_ticks, Q stopped_ticks, Q gap_ticks, "
-    "I device_failures, I refusals, I attached, I record, Q young_bytes")
+    "I device_failures, I refusals, I attached, I record, Q young_bytes, "
+    "Q heap_calls, Q heap_bytes, Q heap_frees")
 RECORD = Layout("H type, H reserved, I bytes, Q ticks")
 NODE = Layout("Q pc, I parent, I flags")
 CHUNK = Layout("I magic, I ring, Q seq, I used, I thread, 40s reserved")

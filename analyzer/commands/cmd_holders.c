@@ -162,6 +162,10 @@ static int scan_answer(struct selection *sel)
 	const struct process *p = running(sel->reader, sel->options->process);
 	if (!p)
 		return error_set(MT_EUSAGE, sel->options->process, ERROR_NO_OFFSET, "has ended meanwhile");
+	if (process_is_picked(p))
+		return error_set(MT_EUSAGE, "--scan", ERROR_NO_OFFSET,
+				 "%s is recorded with --record sampled: who points to its blocks needs --record all",
+				 sel->options->process);
 	struct model_query q = MODEL_QUERY_ALL;
 	q.until_ns = process_ns(p, copied.ticks);
 	int e = selection_run(sel, &q);

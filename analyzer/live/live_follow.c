@@ -365,6 +365,17 @@ static void take_growth(struct live *l, const struct model *m)
 
 /* ---- events -------------------------------------------------------------------------------------------- */
 
+/* The variance of an estimate of Y bytes from blocks much smaller than the mean S between samples is S * Y. */
+uint64_t live_heap_error(const struct live *l)
+{
+	double variance = 0;
+	for (size_t i = 0; i < l->process_count; i++) {
+		const struct process *p = reader_process(l->reader, l->processes[i].id);
+		variance += process_is_picked(p) ? (double)p->sample_bytes * (double)l->processes[i].heap : 0;
+	}
+	return (uint64_t)(1.96 * sqrt(variance));
+}
+
 static void take_model(struct live *l, const struct model *m)
 {
 	l->heap = l->map = l->pinned = l->device = l->heap_min = l->lost = l->pool = l->pool_reserved = 0;
@@ -373,6 +384,7 @@ static void take_model(struct live *l, const struct model *m)
 			continue;
 		const uint64_t heap = model_live(m, id, MODEL_HEAP), lost = model_lost(m, id);
 		l->heap += heap;
+		l->picked |= process_is_picked(reader_process(l->reader, id));
 		l->heap_min += heap - model_open(m, id, MODEL_HEAP);
 		l->lost = lost > UINT64_MAX - l->lost ? UINT64_MAX : l->lost + lost;
 		l->map += model_live(m, id, MODEL_MAP);
@@ -381,6 +393,7 @@ static void take_model(struct live *l, const struct model *m)
 	for (size_t i = 0; i < l->process_count; i++) {
 		struct shown_process *to = &l->processes[i];
 		to->heap = model_live(m, to->id, MODEL_HEAP);
+		to->picked = process_is_picked(reader_process(l->reader, to->id));
 		to->map = model_live(m, to->id, MODEL_MAP);
 		to->pinned = model_live(m, to->id, MODEL_PINNED);
 		to->device = model_live(m, to->id, MODEL_DEVICE);

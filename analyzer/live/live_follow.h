@@ -29,6 +29,7 @@ struct shown_process {
 	int64_t rank;
 	uint64_t heap, map, pinned, device, rss, swap;
 	bool running;
+	bool picked; /* its heap is an estimate from sampled blocks */
 };
 
 struct live {
@@ -44,6 +45,7 @@ struct live {
 	struct shown_process processes[LIVE_PROCESSES];
 	size_t process_count, process_all;
 	bool running, modelled;
+	bool picked; /* `heap` is an estimate, that of some process is */
 	uint64_t heap, map, pinned, device, rss, swap; /* bytes, of all processes together */
 	uint64_t heap_min;      /* bytes of the heap that are live for sure; less than `heap` if events were lost */
 	uint64_t lost;          /* events; UINT64_MAX = unknown how many */
@@ -57,6 +59,9 @@ struct live {
 	 * wait as long as it likes. False = stop following. */
 	bool (*show)(struct live *l, bool reading);
 };
+
+/* Of an estimate from sampled blocks: what it may be wrong by, with 95 % certainty. */
+uint64_t live_heap_error(const struct live *l);
 
 /* Follows the program until it ends or show() returns false. 0 or -MT_E*. */
 int live_follow(struct live *l, const char *dir);

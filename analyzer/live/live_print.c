@@ -66,6 +66,8 @@ int live_print_json(const struct live *l, const struct live_levels *levels)
 	json_object_set_new(o, "time_s", json_seconds(l->age_ns));
 	json_object_set_new(o, "running", json_boolean(l->running));
 	json_object_set_new(o, "heap_bytes", json_bytes(l->heap));
+	json_object_set_new(o, "heap_estimated", json_boolean(l->picked));
+	json_object_set_new(o, "heap_error_bytes", l->picked ? json_bytes(live_heap_error(l)) : json_null());
 	json_object_set_new(o, "heap_min_bytes", json_bytes(l->lost ? l->heap_min : l->heap));
 	json_object_set_new(o, "map_bytes", json_bytes(l->map));
 	json_object_set_new(o, "pinned_bytes", json_bytes(l->pinned));

@@ -26,13 +26,16 @@ void live_print_screen(const struct live *l, const char *dir, const struct live_
 	struct table *t = table_new(columns, 8, 0);
 	for (size_t i = 0; i < l->process_count; i++) {
 		const struct shown_process *p = &l->processes[i];
-		char *pid = output_format("%u", p->pid);
-		table_row(t, (const char *[]){ pid, p->name, BYTES(p->heap), BYTES(p->map), BYTES(p->pinned),
+		char *pid = output_format("%u", p->pid), *heap = output_format("%s%s", p->picked ? "~" : "", BYTES(p->heap));
+		table_row(t, (const char *[]){ pid, p->name, heap ? heap : "", BYTES(p->map), BYTES(p->pinned),
 					       BYTES(p->device), p->running ? BYTES(p->rss) : "ended",
 					       p->running ? BYTES(p->swap) : "" });
 		free(pid);
+		free(heap);
 	}
 	table_print(t);
+	if (l->picked)
+		print("  ~ of sampled blocks: +/- %s with 95 %% certainty at most\n", BYTES(live_heap_error(l)));
 	if (l->process_all > l->process_count)
 		print("  and %zu that ended or are not shown\n", l->process_all - l->process_count);
 	print("\n");
@@ -57,7 +60,7 @@ void live_print_line(const struct live *l)
 	print("%.1f s  heap ", (double)l->age_ns / 1e9);
 	if (l->lost) /* events, frees among them */
 		print("%s to ", BYTES(l->heap_min));
-	print("%s  mapped %s", BYTES(l->heap), BYTES(l->map));
+	print("%s%s  mapped %s", l->picked ? "~" : "", BYTES(l->heap), BYTES(l->map));
 	if (l->pinned)
 		print("  pinned %s", BYTES(l->pinned));
 	if (l->device)

@@ -13,7 +13,8 @@ import mt
 KEPT = os.path.join(mt.TOP, "tests/golden/instructions.json")
 REFRESH = "--refresh" in sys.argv and not sys.argv.remove("--refresh")
 FEW, MORE = 20000, 60000
-MODES = {"all": {}, "young": {"MEMTRACE_RECORD": "young"}, "no stacks": {"MEMTRACE_STACKS": "none"}}
+MODES = {"all": {}, "young": {"MEMTRACE_RECORD": "young"}, "no stacks": {"MEMTRACE_STACKS": "none"},
+         "sampled": {"MEMTRACE_RECORD": "sampled"}}
 
 
 def compiler():

@@ -35,16 +35,16 @@ static uint32_t draw(struct worker *w)
 	return (uint32_t)(w->random >> 33);
 }
 
-static void *get(struct worker *w, size_t bytes)
+static size_t count(struct worker *w, size_t bytes)
 {
 	w->blocks++;
 	w->bytes += bytes;
-	return malloc(bytes);
+	return bytes;
 }
 
 static __attribute__((noinline)) void remember(struct worker *w)
 {
-	void **p = get(w, leak);
+	void **p = malloc(count(w, leak));
 
 	w->leaked += leak;
 	do
@@ -58,7 +58,7 @@ static __attribute__((noinline)) void serve(struct worker *w)
 		void **place = &w->cache[draw(w) % CACHE];
 		w->frees += *place != NULL;
 		free(*place);
-		*place = get(w, 16 + draw(w) % 3985);
+		*place = malloc(count(w, 16 + draw(w) % 3985));
 	}
 	if (leak)
 		remember(w);
