@@ -49,7 +49,9 @@ static inline __attribute__((always_inline)) int mt_heap_passes(const void *call
  * tally has called it. */
 static inline __attribute__((always_inline)) int mt_sampled_frees(const void *p)
 {
-	return p && !mt_boot_owns(p) && mt_sampled_passes_free(mt_tally_alone, p);
+	struct mt_tally *tally = mt_tally_alone;
+
+	return tally && p && !mt_boot_owns(p) && mt_sampled_passes_free(tally, p);
 }
 
 static inline void mt_heap_note(unsigned hook, const void *p, size_t bytes, const void *caller,

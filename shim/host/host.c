@@ -69,10 +69,10 @@ static void *boot_pvalloc(size_t n)
 #define KEEP_FRAME(p) __asm__ volatile("" : "+r"(p))
 #define LIST(...)     __VA_ARGS__
 
-/* Where only picked blocks leave events most calls end in the hook itself, which needs few registers. */
+/* Where only picked blocks leave events most calls end in the hook itself, which needs few registers. All others go on
+ * with a jump, so that the frame of what they jump to is that of the hook. */
 #define RET(name, params, args, bytes) \
-	static __attribute__((noinline)) void *look_at_##name(LIST params, const void *caller, \
-							      const struct mt_frame *frame) \
+	static __attribute__((noinline)) void *look_at_##name(LIST params, const void *caller) \
 	{ \
 		void *p; \
 		if (!MT_READY(name)) \
@@ -80,23 +80,20 @@ static void *boot_pvalloc(size_t n)
 		if (mt_heap_passes(caller)) \
 			return mt_real.name args; \
 		p = MT_REAL(mt_real.name args); \
-		mt_heap_note(MT_HOOK_##name, p, bytes, caller, frame); \
+		mt_heap_note(MT_HOOK_##name, p, bytes, caller, MT_FRAME); \
 		return p; \
 	} \
 	MT_EXPORT void *name params \
 	{ \
 		struct mt_tally *tally = mt_tally_alone; \
 		void *p; \
-		if (mt_sampled_is_small(tally, bytes)) { \
-			p = mt_real.name args; \
-			if (__builtin_expect(p != NULL, 1)) \
-				mt_sampled_count(tally, bytes); \
-			else \
-				mt_record_fail(MT_HOOK_##name, MT_ALLOC, bytes, MT_CALLER); \
-			return p; \
-		} \
-		p = look_at_##name(LIST args, MT_CALLER, MT_FRAME); \
-		KEEP_FRAME(p); \
+		if (!mt_sampled_is_small(tally, bytes)) \
+			return look_at_##name(LIST args, MT_CALLER); \
+		p = mt_real.name args; \
+		if (__builtin_expect(p != NULL, 1)) \
+			mt_sampled_count(tally, bytes); \
+		else \
+			mt_record_fail(MT_HOOK_##name, MT_ALLOC, bytes, MT_CALLER); \
 		return p; \
 	}
 #define HAND(type, name, params)

@@ -112,6 +112,7 @@ def traces():
     paths += [recorded(), recorded(MEMTRACE_STACKS="sample", MEMTRACE_SAMPLE="16K")]  # blocks larger than that are exact: all of work() are smaller
     for words, env in ((["busy", "200000", "1000", "300"], {"MEMTRACE_LIMIT": "1M"}),
                        (["marks", "basic"], {}), (["marks", "paused"], {"MEMTRACE_PAUSED": "1"}), (["mapped"], {}), (["busy", "20000", "1000", "300"], {"MEMTRACE_RECORD": "young"}),
+                       (["busy", "20000", "1000", "300"], {"MEMTRACE_RECORD": "sampled"}),
                        (["ownheap", "20"], {}),
                        (["bfc", mt.program("libbfc.so"), "heap"], {})):
         paths.append(mt.shimmed([mt.program(words[0]), *words[1:]], env=env).trace.settle().path)

@@ -63,9 +63,10 @@ json_t *json_time(uint64_t real_ns)
 	return json_sprintf("%s.%03uZ", text, (unsigned)(real_ns / 1000000 % 1000));
 }
 
-/* Where what is alive is an estimate: in which range it is. */
-static json_t *json_estimated(const struct model_totals *t)
+json_t *json_estimated(const struct model_totals *t)
 {
+	if (!t->estimated)
+		return json_null();
 	json_t *o = json_object();
 	json_object_set_new(o, "peak_bytes_low", json_bytes(t->peak_low));
 	json_object_set_new(o, "peak_bytes_high", json_bytes(t->peak_high));
@@ -91,7 +92,6 @@ json_t *json_totals(const struct model_totals *t)
 	json_object_set_new(o, "unknown_frees", json_bytes(t->unknown_frees));
 	json_object_set_new(o, "inherited_bytes", json_bytes(t->inherited_bytes));
 	json_object_set_new(o, "inherited_blocks", json_bytes(t->inherited_blocks));
-	json_object_set_new(o, "estimated", t->estimated ? json_estimated(t) : json_null());
 	return o;
 }
 

@@ -143,6 +143,8 @@ static json_t *json_process(const struct report *r, const struct model_process *
 		   pinned = p->imported_has & MT_IMPORT_PINNED;
 	json_t *host = heap ? json_totals(&m->kind[MODEL_HEAP]) : json_null();
 	if (heap)
+		json_object_set_new(host, "estimated", json_estimated(&m->kind[MODEL_HEAP]));
+	if (heap)
 		json_object_set_new(host, "freed_since_peak",
 				    reclaimed_process(r->selection, p, &freed) ? reclaimed_json(&freed) : json_null());
 	json_object_set_new(o, "host", host);
@@ -327,7 +329,10 @@ json_t *report_json(const struct report *r)
 	set_head(o, r);
 	json_object_set_new(o, "processes", json_processes(r));
 	const uint32_t has = selection_has_kinds(sel);
-	json_object_set_new(o, "host", has & MT_IMPORT_HEAP ? json_totals(&heap) : json_null());
+	json_t *host = has & MT_IMPORT_HEAP ? json_totals(&heap) : json_null();
+	if (has & MT_IMPORT_HEAP)
+		json_object_set_new(host, "estimated", json_estimated(&heap));
+	json_object_set_new(o, "host", host);
 	json_object_set_new(o, "map",
 			    has & MT_IMPORT_MAPPINGS ? json_map(&map, model_map_given_bytes(sel->model)) : json_null());
 	json_object_set_new(o, "pinned", has & MT_IMPORT_PINNED ? json_totals(&pinned) : json_null());
