@@ -238,6 +238,7 @@ static inline struct process_memory_weight process_memory_weigh(const struct pro
 struct process_memory_ranges {
 	bool any;
 	struct estimate live, peak, host_peak;
+	double mean;  /* bytes between samples, the largest of these processes' */
 	double looks; /* events: so often a peak may have been told anew */
 };
 void process_memory_add_ranges(const struct process_memory *memory, struct process_memory_ranges *r);

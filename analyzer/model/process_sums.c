@@ -117,6 +117,7 @@ void process_memory_add_ranges(const struct process_memory *memory, struct proce
 		return;
 	r->looks += (double)memory->seen.events;
 	r->any = true;
+	r->mean = fmax(r->mean, (double)p->sample_bytes);
 	for (size_t i = 0; i < memory->sites.site_count; i++) {
 		const struct model_site *s = &memory->sites.sites[i];
 		if (s->kind != MODEL_HEAP)
@@ -134,5 +135,7 @@ void process_memory_set_ranges(const struct process_memory_ranges *r, const stru
 	if (!r->any)
 		return;
 	set_range(t->live_bytes, &r->live, estimate_range(&r->live, INFINITY), &t->live_low, &t->live_high);
+	if (!(r->live.sum > 0)) /* no sample: so much there may be all the same, (0 - Y)^2 <= 1.96^2 * S * Y */
+		t->live_high += (uint64_t)(1.96 * 1.96 * r->mean);
 	set_range(t->peak_bytes, peak, estimate_range_of_highest(peak, r->looks), &t->peak_low, &t->peak_high);
 }

@@ -46,12 +46,10 @@ static inline __attribute__((always_inline)) int mt_heap_passes(const void *call
 	})
 
 /* Is a free one that is counted and no more (sampled.h)? Whether the real function is known needs not be asked: who has a
- * tally has called it. */
+ * tally has called it. Nor NULL and what the boot pool gave: the filter never lets them pass. */
 static inline __attribute__((always_inline)) int mt_sampled_frees(const void *p)
 {
-	struct mt_tally *tally = mt_tally_alone;
-
-	return tally && p && !mt_boot_owns(p) && mt_sampled_passes_free(tally, p);
+	return mt_sampled_passes_free(mt_tally_alone, p);
 }
 
 static inline void mt_heap_note(unsigned hook, const void *p, size_t bytes, const void *caller,

@@ -4,6 +4,7 @@
 #include "shim/base/disk.h"
 #include "shim/base/lock.h"
 #include "shim/base/tables.h"
+#include "shim/hooks/hooks.h"
 #include "shim/trace/ring.h"
 
 #define PAGE  4096u
@@ -21,6 +22,11 @@ void mt_sampled_tables(struct mt_tables *t)
 		return;
 	table = mt_tables_take(t, WORDS * sizeof(*table));
 	mt_sampled_filter = mt_tables_take(t, MT_FILTER);
+	if (!mt_sampled_filter)
+		return;
+	mt_sampled_filter[mt_sampled_place(0)] = UINT8_MAX;
+	for (uintptr_t i = 0; i <= MT_BOOT_BYTES; i += 64)
+		mt_sampled_filter[mt_sampled_place((uintptr_t)mt_boot_pool + i)] = UINT8_MAX;
 }
 
 void mt_sampled_reset(void)

@@ -69,10 +69,10 @@ static inline __attribute__((always_inline)) int mt_sampled_passes(size_t bytes)
 }
 
 /* Counts a free that needs no event; 0 if it may need one, or hooks may not count. What memtrace start or stop have
- * asked for is seen here, and with each picked block. */
+ * asked for is seen where a thread has to look closer, as it does after each mt_config.sample_bytes. */
 static inline __attribute__((always_inline)) int mt_sampled_passes_free(struct mt_tally *t, const void *p)
 {
-	if (__builtin_expect(!t || mt_process_state() != MT_STATE_ACTIVE || mt_process_is_asked() ||
+	if (__builtin_expect(!t || mt_process_state() != MT_STATE_ACTIVE ||
 				     __atomic_load_n(&mt_sampled_filter[mt_sampled_place((uintptr_t)p)],
 						     __ATOMIC_RELAXED),
 			     0))

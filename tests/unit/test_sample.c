@@ -161,6 +161,57 @@ TEST(each_block_has_its_chance)
 	CHECK(fabs(all - RUNS * BLOCKS * chance) < 3 * sqrt(BLOCKS) * sd);
 }
 
+/* What one picked block stands for, as whole numbers: right on average, and the same whenever it is asked. */
+TEST(a_picked_block_stands_for_whole_blocks)
+{
+	static const uint64_t sizes[] = { 1, 16, 1000, 5000, 16000, 16383 };
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		enum { RUNS = 100000 };
+		const double chance = estimate_chance(sizes[i], MEAN), want = 1 / chance;
+		double sum = 0;
+		for (uint64_t k = 0; k < RUNS; k++) {
+			const uint64_t random = 0x7f0000000000 + k * 48, n = estimate_blocks_of(sizes[i], MEAN, random);
+			CHECK(n == estimate_blocks_of(sizes[i], MEAN, random));
+			CHECK(n == (uint64_t)want || n == (uint64_t)want + 1);
+			sum += (double)n;
+		}
+		CHECK(fabs(sum / RUNS - want) < 4 * 0.5 / sqrt(RUNS));
+		CHECK(fabs((double)estimate_bytes_of(sizes[i], MEAN) - (double)sizes[i] / chance) <= 0.5);
+	}
+	CHECK(estimate_bytes_of(0, MEAN) == 0);
+}
+
+/* Live bytes go up and down by chance while the truth stays: the range of the highest of many estimates holds it. */
+TEST(a_peak_has_a_range_of_its_own)
+{
+	enum { ALIVE = 4000, SIZE = 512, LOOKS = 2000, RUNS = 200 };
+	const double truth = (double)ALIVE * SIZE;
+	int held = 0, plain = 0;
+	for (int run = 0; run < RUNS; run++) {
+		static uint8_t hit[ALIVE];
+		struct mt_sample s;
+		uint64_t n = 0, most = 0;
+		mt_sample_start(&s, (uint64_t)run + 77, MEAN);
+		for (int i = 0; i < ALIVE; i++)
+			n += hit[i] = (uint8_t)mt_sample_hits(&s, SIZE, MEAN);
+		for (int look = 0; look < LOOKS * 40; look++) { /* one goes, another one comes */
+			uint8_t *at = &hit[below(ALIVE)];
+			n -= *at;
+			n += *at = (uint8_t)mt_sample_hits(&s, SIZE, MEAN);
+			most = n > most ? n : most;
+		}
+		struct estimate e = { 0 };
+		estimate_add_bytes(&e, SIZE, most, MEAN);
+		const struct estimate_range r = estimate_range_of_highest(&e, LOOKS * 40), usual = estimate_range(&e, INFINITY);
+		held += r.low <= truth && truth <= r.high;
+		plain += usual.low <= truth && truth <= usual.high;
+		CHECK(r.low <= usual.low && r.high == usual.high);
+	}
+	printf("# the range of a peak holds %d of %d, the usual one would hold %d\n", held, RUNS, plain);
+	CHECK(held >= 0.95 * RUNS);
+	CHECK(plain < 0.9 * RUNS);
+}
+
 TEST(tiny_means_and_empty_blocks)
 {
 	struct mt_sample s;
