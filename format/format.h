@@ -235,8 +235,8 @@ enum mt_loss {
 	MT_LOSS_SANITIZER = 2048,  /* the program has a sanitizer's run time, and is left alone */
 };
 
-#define MT_INFO_STATES 4096u /* offset of the chunk states: one byte (enum mt_chunk_state) per chunk */
-#define MT_MAX_CHUNKS  65536u
+#define MT_INFO_STATES  4096u /* offset of the chunk states: one byte (enum mt_chunk_state) per chunk */
+#define MT_MAX_CHUNKS   65536u
 #define MT_INFO_TALLIES (MT_INFO_STATES + MT_MAX_CHUNKS) /* offset of struct mt_tally of the rings from 0 on */
 #define MT_TALLIES      960u
 #define MT_INFO_LOG     0x20000u /* offset of the record log */

@@ -117,7 +117,7 @@ static int ask(const char *dir, const char *pid)
 	const struct process *p = running(r, pid);
 	struct asking a = { .pid = p ? p->pid : 0 };
 	int before = p ? holders_heads(p, NULL, 0) : 0;
-	e = !p           ? error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "runs no longer")
+	e = !p ? error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "runs no longer")
 	    : process_is_picked(p)
 		    ? error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET,
 				"is recorded with --record sampled: who holds its blocks needs --record all")

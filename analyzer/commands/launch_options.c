@@ -194,8 +194,7 @@ static bool is_sampled(const struct record_options *o)
 static bool wants_holders(const struct record_options *o)
 {
 	uint64_t on = 0;
-	return o->holders ||
-	       (!mt_setting_read(MT_SET_HOLDERS, getenv(mt_settings[MT_SET_HOLDERS].name), &on) && on);
+	return o->holders || (!mt_setting_read(MT_SET_HOLDERS, getenv(mt_settings[MT_SET_HOLDERS].name), &on) && on);
 }
 
 int launch_options_apply(const struct record_options *o, int (*set)(const char *, const char *, void *), void *context)
@@ -211,8 +210,7 @@ int launch_options_apply(const struct record_options *o, int (*set)(const char *
 	int e = check_values(o);
 
 	if (!e && is_sampled(o) && wants_holders(o))
-		e = error_set(MT_EUSAGE, "--holders", ERROR_NO_OFFSET,
-			      "needs every block: not with --record sampled");
+		e = error_set(MT_EUSAGE, "--holders", ERROR_NO_OFFSET, "needs every block: not with --record sampled");
 	if (e)
 		return e;
 	remark_ring_dir(o->ring_dir ? o->ring_dir : getenv(mt_settings[MT_SET_RING_DIR].name));

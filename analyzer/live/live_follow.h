@@ -45,7 +45,7 @@ struct live {
 	struct shown_process processes[LIVE_PROCESSES];
 	size_t process_count, process_all;
 	bool running, modelled;
-	bool picked; /* `heap` is an estimate, that of some process is */
+	bool picked;                                   /* `heap` is an estimate, that of some process is */
 	uint64_t heap, map, pinned, device, rss, swap; /* bytes, of all processes together */
 	uint64_t heap_min;      /* bytes of the heap that are live for sure; less than `heap` if events were lost */
 	uint64_t lost;          /* events; UINT64_MAX = unknown how many */

@@ -26,7 +26,8 @@ void live_print_screen(const struct live *l, const char *dir, const struct live_
 	struct table *t = table_new(columns, 8, 0);
 	for (size_t i = 0; i < l->process_count; i++) {
 		const struct shown_process *p = &l->processes[i];
-		char *pid = output_format("%u", p->pid), *heap = output_format("%s%s", p->picked ? "~" : "", BYTES(p->heap));
+		char *pid = output_format("%u", p->pid),
+		     *heap = output_format("%s%s", p->picked ? "~" : "", BYTES(p->heap));
 		table_row(t, (const char *[]){ pid, p->name, heap ? heap : "", BYTES(p->map), BYTES(p->pinned),
 					       BYTES(p->device), p->running ? BYTES(p->rss) : "ended",
 					       p->running ? BYTES(p->swap) : "" });

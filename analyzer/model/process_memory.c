@@ -278,13 +278,8 @@ static void move_owner(struct process_memory *memory, const struct block *b, uin
 static void tell_owner(struct process_memory *memory, const struct block *b, int64_t delta, uint64_t ns)
 {
 	const struct process_memory_weight w = process_memory_weigh(memory, b);
-	const struct change c = { MODEL_HEAP,
-				  b->site,
-				  delta * (int64_t)w.bytes,
-				  delta * (int64_t)w.blocks,
-				  b->addr,
-				  b->thread,
-				  b->ns };
+	const struct change c = { MODEL_HEAP, b->site, delta * (int64_t)w.bytes, delta * (int64_t)w.blocks, b->addr,
+				  b->thread,  b->ns };
 	if (memory->model->query.on_change)
 		process_memory_describe_change(memory, &c, MODEL_NO_DEVICE, 0, ns);
 }

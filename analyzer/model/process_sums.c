@@ -84,8 +84,8 @@ uint64_t process_memory_lost(const struct process_memory *memory)
 struct process_memory_weight process_memory_weigh_picked(const struct process_memory *memory, const struct block *b)
 {
 	const uint64_t mean = memory->seen.process->sample_bytes;
-	const bool whole = b->size >= mean || (b->site != BLOCK_NO_SITE &&
-					       !site_table_key(&memory->sites, b->site).sampled);
+	const bool whole =
+		b->size >= mean || (b->site != BLOCK_NO_SITE && !site_table_key(&memory->sites, b->site).sampled);
 	struct process_memory_weight w = { b->size, 1 };
 	if (!whole)
 		w = (struct process_memory_weight){ estimate_bytes_of(b->size, mean),

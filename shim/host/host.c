@@ -207,8 +207,7 @@ MT_EXPORT void free_sized(void *p, size_t n)
 		mt_first.free(p);
 		return;
 	}
-	MT_FREE_BY(MT_HOOK_free_sized, p, MT_CALLER,
-		   mt_real.free_sized ? mt_real.free_sized(p, n) : mt_real.free(p));
+	MT_FREE_BY(MT_HOOK_free_sized, p, MT_CALLER, mt_real.free_sized ? mt_real.free_sized(p, n) : mt_real.free(p));
 }
 
 MT_EXPORT void free_aligned_sized(void *p, size_t align, size_t n)

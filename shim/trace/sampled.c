@@ -57,8 +57,8 @@ static void count_in_filter(uintptr_t addr, int more)
 {
 	uint8_t *at = &mt_sampled_filter[mt_sampled_place(addr)], n = __atomic_load_n(at, __ATOMIC_RELAXED);
 
-	while (n != UINT8_MAX && !__atomic_compare_exchange_n(at, &n, (uint8_t)(n + more), 0, __ATOMIC_ACQ_REL,
-							      __ATOMIC_RELAXED))
+	while (n != UINT8_MAX &&
+	       !__atomic_compare_exchange_n(at, &n, (uint8_t)(n + more), 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		;
 }
 

@@ -52,12 +52,45 @@ NONE = Tracer("none")
 STACKS = Tracer("memtrace", env={})
 SAMPLE = Tracer("sample", env={"MEMTRACE_STACKS": "sample"})
 NATIVE = Tracer("native", env={"MEMTRACE_PYTHON": "0"})
+ALWAYS = Tracer("always", env={"MEMTRACE_RECORD": "sampled"})
 NO_STACKS = Tracer("no stacks", env={"MEMTRACE_STACKS": "none"})
 HOLDERS = Tracer("holders", env={"MEMTRACE_HOLDERS": "1"})
 WITHOUT_HOLDERS = Tracer("without", env={}, shim=os.path.join(os.path.dirname(SHIM), "without-holders/libmemtrace.so"))
 PAUSED = Tracer("paused", env={"MEMTRACE_PAUSED": "1"})
 HEAPTRACK = Tracer("heaptrack", ["heaptrack", "-o", "@"])
 MEMRAY = Tracer("memray", [PYTHON, "-m", "memray", "run", "--native", "-q", "-f", "-o", "@"], python_only=True)
+
+
+def find_library(name):
+    for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib", "/usr/lib64"):
+        if os.path.exists(os.path.join(folder, name)):
+            return os.path.join(folder, name)
+    return None
+
+
+class Allocator(Tracer):
+    """Another malloc, with its heap profiler or without."""
+
+    def __init__(self, name, library, env):
+        super().__init__(name)
+        self.library, self.settings = library, env
+
+    def environment(self, folder):
+        env = super().environment(folder)
+        env.update({k: v.replace("@", os.path.join(folder, "t")) for k, v in self.settings.items()}, LD_PRELOAD=self.library)
+        return env
+
+
+def profilers():
+    """(without, with) for each allocator that is installed and has a sampled heap profiler; one sample in 512 KiB, as memtrace."""
+    found = []
+    jemalloc, tcmalloc = find_library("libjemalloc.so.2"), find_library("libtcmalloc.so.4")
+    if jemalloc:
+        found.append((Allocator("jemalloc", jemalloc, {}),
+                      Allocator("jemalloc prof", jemalloc, {"MALLOC_CONF": "prof:true,lg_prof_sample:19,prof_final:true,prof_prefix:@"})))
+    if tcmalloc:
+        found.append((Allocator("tcmalloc", tcmalloc, {}), Allocator("tcmalloc sampled", tcmalloc, {"TCMALLOC_SAMPLE_PARAMETER": "524288"})))
+    return found
 
 
 def peers():

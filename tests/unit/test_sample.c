@@ -202,7 +202,8 @@ TEST(a_peak_has_a_range_of_its_own)
 		}
 		struct estimate e = { 0 };
 		estimate_add_bytes(&e, SIZE, most, MEAN);
-		const struct estimate_range r = estimate_range_of_highest(&e, LOOKS * 40), usual = estimate_range(&e, INFINITY);
+		const struct estimate_range r = estimate_range_of_highest(&e, LOOKS * 40),
+					    usual = estimate_range(&e, INFINITY);
 		held += r.low <= truth && truth <= r.high;
 		plain += usual.low <= truth && truth <= usual.high;
 		CHECK(r.low <= usual.low && r.high == usual.high);

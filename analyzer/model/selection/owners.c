@@ -449,8 +449,8 @@ static void finish_sums(const struct builder *b, struct owner *o, const struct s
 	const double most_blocks = picked ? INFINITY : (double)b->small.blocks;
 	struct estimate_range bytes = picked ? range_of_picked(b, &sums->bytes_sampled)
 					     : estimate_range(&sums->bytes_sampled, (double)b->small.bytes);
-	struct estimate_range blocks = picked ? range_of_picked(b, &sums->blocks_sampled)
-					      : estimate_range(&sums->blocks_sampled, most_blocks);
+	struct estimate_range blocks =
+		picked ? range_of_picked(b, &sums->blocks_sampled) : estimate_range(&sums->blocks_sampled, most_blocks);
 	o->bytes = o->sum.bytes = sums->bytes + whole(sums->bytes_sampled.sum);
 	o->sum.bytes_low = sums->bytes + whole(bytes.low);
 	o->sum.bytes_high = sums->bytes + whole(bytes.high);

@@ -312,8 +312,7 @@ static int plan(struct job *j, struct folding *f, const struct recorder *r, cons
 		return 1;
 	if (l.young > j->in_bytes / 8)
 		return 1; /* soon: it can't be folded yet */
-	struct fold_facts facts = { .exact_sizes = info.stacks == MT_STACKS_SAMPLE ||
-						    info.record == MT_RECORD_SAMPLED,
+	struct fold_facts facts = { .exact_sizes = info.stacks == MT_STACKS_SAMPLE || info.record == MT_RECORD_SAMPLED,
 				    .mean = info.record == MT_RECORD_SAMPLED ? info.sample_bytes : 0 };
 	facts.forks = forks_of(f, info.pid, &facts.fork_count);
 	load_parents(j, r, &info, &facts);

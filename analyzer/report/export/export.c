@@ -226,7 +226,8 @@ static void print_notes(const struct selection *sel, const struct moments *m)
 	if (!reader_complete(sel->reader))
 		print_error("memtrace: note: the trace is incomplete: what is left, see memtrace check\n");
 	if (estimated)
-		print_error("memtrace: note: %s were sampled: their bytes are estimates\n", picked ? "blocks" : "stacks");
+		print_error("memtrace: note: %s were sampled: their bytes are estimates\n",
+			    picked ? "blocks" : "stacks");
 	if (moment_is_time(&sel->options->at) && model_fold(sel->model).until_ns)
 		print_error("memtrace: note: without short-lived blocks, which were folded at the disk limit\n");
 	if (model_fold(sel->model).young_blocks)

@@ -519,7 +519,8 @@ uint64_t pprof_period(const struct reader *r)
 {
 	uint64_t period = 1;
 	for (unsigned id = 0; id < reader_processes(r); id++)
-		if ((reader_process(r, id)->stacks == MT_STACKS_SAMPLE || process_is_picked(reader_process(r, id))) && reader_process(r, id)->sample_bytes > period)
+		if ((reader_process(r, id)->stacks == MT_STACKS_SAMPLE || process_is_picked(reader_process(r, id))) &&
+		    reader_process(r, id)->sample_bytes > period)
 			period = reader_process(r, id)->sample_bytes;
 	return period;
 }

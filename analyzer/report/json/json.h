@@ -14,9 +14,9 @@ json_t *json_text(const char *text);             /* U+FFFD for each byte that is
 json_t *json_time(uint64_t real_ns);             /* ISO 8601, UTC */
 json_t *json_rank(int64_t rank);                 /* null for PROCESS_NO_RANK */
 json_t *json_totals(const struct model_totals *t);
-json_t *json_fold(const struct model_fold *f);  /* null if nothing was folded */
+json_t *json_fold(const struct model_fold *f);        /* null if nothing was folded */
 json_t *json_estimated(const struct model_totals *t); /* in which range what is alive is; null if it is exact */
-json_t *json_young(const struct model_fold *f); /* null if no blocks were recorded as totals */
+json_t *json_young(const struct model_fold *f);       /* null if no blocks were recorded as totals */
 json_t *json_frame(const struct frame *f);
 json_t *json_stack(struct stacks *s, uint32_t stack, unsigned flags);
 

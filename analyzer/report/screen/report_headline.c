@@ -60,8 +60,8 @@ static char *kind_peak(const struct report *r, enum model_kind kind)
 	if (!t.allocations)
 		return strdup("nothing was allocated");
 	char *share = owner_share(r->owners[kind]);
-	char *text = output_format("peak %s%s %s at %s%s", t.estimated ? "about " : "", BYTES(t.peak_bytes), names[kind], DURATION(t.peak_ns),
-				   share ? share : "");
+	char *text = output_format("peak %s%s %s at %s%s", t.estimated ? "about " : "", BYTES(t.peak_bytes),
+				   names[kind], DURATION(t.peak_ns), share ? share : "");
 	free(share);
 	return text;
 }

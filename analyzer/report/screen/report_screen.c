@@ -427,8 +427,8 @@ static char *host_pool(const struct selection *sel)
 /* Where only picked blocks have events. */
 static char *picked_note(const struct model_totals *t)
 {
-	return output_format("of samples, 95 %%: peak %s to %s, end %s to %s", BYTES(t->peak_low),
-			     BYTES(t->peak_high), BYTES(t->live_low), BYTES(t->live_high));
+	return output_format("of samples, 95 %%: peak %s to %s, end %s to %s", BYTES(t->peak_low), BYTES(t->peak_high),
+			     BYTES(t->live_low), BYTES(t->live_high));
 }
 
 #define BRIEF_WORTH 5
