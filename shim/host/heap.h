@@ -45,8 +45,8 @@ static inline __attribute__((always_inline)) int mt_heap_passes(const void *call
 		ret_; \
 	})
 
-/* Is a free one that is counted and no more (sampled.h)? Whether the real function is known needs not be asked: who has a
- * tally has called it. Nor NULL and what the boot pool gave: the filter never lets them pass. */
+/* Is a free one that is counted and no more (sampled.h)? Who has a tally has called the real function before, so it is
+ * known. NULL and what the boot pool gave the filter never lets pass. */
 static inline __attribute__((always_inline)) int mt_sampled_frees(const void *p)
 {
 	return mt_sampled_passes_free(mt_tally_alone, p);
