@@ -21,7 +21,7 @@ struct record_options {
 	{ name, letter, argument, OPTION_STRING, offsetof(struct record_options, field), help, 0 }
 #define RECORD_ROWS \
 	RECORD_ROW("output", 'o', "DIR", output, "trace directory; %n program %h host %p pid %r rank %j job"), \
-		RECORD_ROW("record", 0, "MODE", record, "all, young, auto or sampled: which blocks [all]"), \
+		RECORD_ROW("record", 0, "MODE", record, "all, young, auto or sampled: which blocks [auto]"), \
 		RECORD_ROW("stacks", 0, "MODE", stacks, "all, sample or none: of heap blocks [all]"), \
 		RECORD_ROW("sample", 0, "BYTES", sample, "mean bytes between samples of blocks or stacks [512K]"), \
 		RECORD_ROW("depth", 0, "FRAMES", depth, "frames kept, innermost first [1024]"), \

@@ -33,7 +33,7 @@ WRONG = [("MEMTRACE_LIMIT", "1.5X", "is no number of bytes (512K, 1.5G); it is 4
          ("MEMTRACE_SAMPLE", "1e3", "is no number of bytes (512K, 1.5G); it is 512K now"), ("MEMTRACE_SAMPLE_SEED", "x", "is no whole number; it is 0 now"),
          ("MEMTRACE_DEPTH", "10K", "is not between 1 and 4096; it is 1024 now"), ("MEMTRACE_DEPTH", "\033[31m", "is not between 1 and 4096; it is 1024 now"),
          ("MEMTRACE_STACKS", "loudly", "is not all, sample or none; it is all now"), ("MEMTRACE_CHILDREN", "2", "is not 0 or 1; it is 1 now"),
-         ("MEMTRACE_RECORD", "some", "is not all, young, auto or sampled; it is all now"), ("MEMTRACE_PAUSED", "maybe", "is not 0 or 1; it is 0 now")]
+         ("MEMTRACE_RECORD", "some", "is not all, young, auto or sampled; it is auto now"), ("MEMTRACE_PAUSED", "maybe", "is not 0 or 1; it is 0 now")]
 
 
 @mt.variants(*WRONG)
