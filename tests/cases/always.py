@@ -130,6 +130,19 @@ def case_screens_say_so():
     mt.equal(done.trace.processes[0]["record"]["mode"], "sampled")
 
 
+def case_folded():
+    """At the disk limit: a folded trace has the same ends, and a peak within what it says."""
+    trace = server(2, 3, 2000, 200, MEMTRACE_SAMPLE="4096").trace
+    whole = trace.host
+    folded = mt.fold(trace)
+    main = folded.processes[0]["folded"]
+    mt.check(main["blocks"] > 1000, "too little was folded: %s" % main)
+    same = ("allocations", "frees", "allocated_bytes", "live_bytes")
+    mt.equal({k: folded.host[k] for k in same}, {k: whole[k] for k in same}, "of a folded trace")
+    mt.between(0.99 * whole["live_blocks"], folded.host["live_blocks"], 1.01 * whole["live_blocks"], "blocks that it has: rounded otherwise")
+    mt.between(folded.host["peak_bytes"], whole["peak_bytes"], folded.host["peak_bytes"] + main["uncertain_bytes"], "peak of the whole trace")
+
+
 def case_needs_every_block():
     done = server(1, 1, 500, 0)
     asked = done.trace.tool("whatif", "--host", "jemalloc")
