@@ -81,6 +81,9 @@ static json_t *json_track(const struct selection *sel, const struct replay *r, c
 	json_object_set_new(o, "outside_bytes", json_bytes(t->outside));
 	json_object_set_new(o, "unknown_sizes", json_bytes(t->unknown_sizes));
 	json_object_set_new(o, "most_unknown_bytes", json_bytes(t->most_unknown));
+	json_object_set_new(o, "switches", json_bytes(t->switches));
+	json_object_set_new(o, "held_count", json_bytes(t->held_count));
+	json_object_set_new(o, "most_held_bytes", json_bytes(t->most_held));
 	json_object_set_new(o, "most_used_bytes", t->unmodelled ? json_null() : json_bytes(t->most_used));
 	json_object_set_new(o, "most_requested_bytes", t->unmodelled ? json_null() : json_bytes(t->most_requested));
 	json_object_set_new(o, "most_requested_low_bytes",

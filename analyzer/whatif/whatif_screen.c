@@ -206,6 +206,28 @@ static char *framework_text(const struct framework *f)
 			     framework_name(f->kind));
 }
 
+/* What the program did that no event says, and that a setting knows nothing of. */
+static void print_inferred(const struct selection *sel, const struct replay_track *t)
+{
+	char *place = t->switches ? place_of(sel, t->process, &t->switched) : NULL;
+	if (t->switches)
+		output_whole_line(STYLE_NONE,
+				  output_format("  the program switches expandable_segments itself, seen %s %s, first "
+						"by request %s (%s);",
+						COUNT(t->switches), t->switches == 1 ? "time" : "times",
+						COUNT(t->switched.request), place ? place : ""));
+	if (t->switches)
+		output_whole_line(STYLE_NONE, strdup("  a setting that names them is replayed as if it did not"));
+	if (t->held_count)
+		output_whole_line(STYLE_NONE,
+				  output_format("  another stream still used %s blocks when they were freed "
+						"(record_stream), at most %s at once;",
+						COUNT(t->held_count), BYTES(t->most_held)));
+	if (t->held_count)
+		output_whole_line(STYLE_NONE, strdup("  under other settings they are replayed as free at once"));
+	free(place);
+}
+
 static void print_track(const struct selection *sel, const struct replay *r, const struct replay_track *t,
 			const struct whatif_question *q)
 {
@@ -235,6 +257,7 @@ static void print_track(const struct selection *sel, const struct replay *r, con
 			output_format(
 				"  of %s requests only the block's size is known: each may have asked for up to %s less",
 				COUNT(t->unknown_sizes), BYTES(t->most_unknown)));
+	print_inferred(sel, t);
 	print_outcomes(sel, r, t, q);
 	if (q->changes[0])
 		print_changed(t, q);

@@ -55,6 +55,28 @@ def case_graphs():
     replays.check_graphs("expandable_segments:False", 3)
 
 
+@mt.variants((EXPANDABLE, 300, 47), (None, 400, 44), long=[(EXPANDABLE, 300, 31), (None, 300, 38)])
+def case_what_real_programs_do(setting, mib, seed):
+    """Several devices, threads, streams, pinned memory, graphs, expandable segments by turns, failures."""
+    replays.check_mixed(setting, mib, seed)
+
+
+def case_expandable_segments_by_turns():
+    """No event says that a program switches them, and the screen does."""
+    pools = replays.check_mixed(None, 400, 2)
+    mt.check(all(pool["switches"] for pool in pools.values()), "switches: %s" % pools)
+    done = replays.mixed(None, 400, 2, traced=True)
+    mt.check("the program switches expandable_segments itself" in done.trace.tool("whatif").out, "the screen")
+    mt.equal([pool["switches"] for pool in replays.check_mixed(None, 400, 6).values()], [0], "of a program that does not")
+
+
+def case_blocks_that_other_streams_hold():
+    """A block that another stream uses and that is freed in a capture stays until the capture ends."""
+    pools = replays.check_mixed(EXPANDABLE, ROOM, 3)
+    mt.check(pools["0"]["held_count"] and pools["0"]["most_held_bytes"] and not pools["1"]["held_count"], "held: %s" % pools)
+    mt.check("another stream still used" in replays.mixed(EXPANDABLE, ROOM, 3, traced=True).trace.tool("whatif").out, "the screen")
+
+
 @mt.long
 def case_another_setting():
     replays.check_other(None, EXPANDABLE, SHORT)

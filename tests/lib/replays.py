@@ -113,6 +113,54 @@ def check_graphs(setting, seed):
     mt.equal([pool["run"]["most_reserved_bytes"], pool["run"]["most_used_bytes"]], [done.account["most_reserved"], done.account["most_used"]])
 
 
+@functools.lru_cache(None)
+def mixed(setting, mib, seed, traced=False, count=1500, words=()):
+    """A run of tests/scenarios/mixed.py: .said has what PyTorch counted of each device."""
+    env = {"MEMTRACE_PAUSED": "1", **({"PYTORCH_CUDA_ALLOC_CONF": setting} if setting else {})}
+    done = gpu.run([gpu.python(), os.path.join(gpu.SCENARIOS, "mixed.py"), str(seed), str(count), *words], env=env, traced=traced,
+                   devices="%dM,%dM" % (mib, mib))
+    mt.equal(done.status, 0, "status of %s" % done)
+    done.said = json.loads(done.out.strip().splitlines()[-1])
+    if traced:
+        done.trace.settle()
+    return done
+
+
+def check_mixed(setting, mib, seed, words=()):
+    """On each device each request gets the block that it got, and PyTorch has counted what the replay counts. Returns the pools."""
+    done = mixed(setting, mib, seed, traced=True, words=words)
+    pools = {pool["device"].split()[0].split(":")[1]: pool for pool in done.trace.json("whatif")["pools"]}
+    mt.equal(sorted(pools), sorted(done.said["devices"]), "devices")
+    for number, pool in pools.items():
+        real, what = done.said["devices"][number], "program %d with %s, on cuda:%s" % (seed, " ".join(done.said["has"]), number)
+        mt.equal(pool["differs"], None, "requests that lie elsewhere: " + what)
+        said = dict(figures(pool["run"]), requests=pool["requests"], requests_refused=pool["requests_refused"])
+        # a request of less than 512 bytes, as graphs make them themselves, counts as 512
+        mt.between(real["most_requested_bytes"], said.pop("most_requested_bytes"), real["most_requested_bytes"] + 512 * pool["requests"], "asked for: " + what)
+        mt.equal(said, {name: real[name] for name in said}, what)
+    return pools
+
+
+def check_mixed_other(setting, changed, mib, seed, words=()):
+    """What is said of a run with room under another setting, on a card of MIB, is what PyTorch counts in a run there."""
+    recorded = mixed(setting, ROOM, seed, traced=True, words=words)
+    in_vain = recorded.said["emptied_in_vain"]
+    real = mixed(changed, mib, seed, words=(*words, *(("--not-empty", ",".join(map(str, in_vain))) if in_vain else ()))).said["devices"]
+    failed = []
+    for pool in recorded.trace.json("whatif", "--alloc-conf", changed, "--device-memory", "%dM" % (mib - CONTEXT))["pools"]:
+        number, (outcome,) = pool["device"].split()[0].split(":")[1], pool["settings"]
+        first = outcome["refused"] and outcome["refused"]["request"]
+        what = "program %d with %s, under %s on cuda:%s of %d MiB" % (seed, " ".join(recorded.said["has"]), changed, number, mib)
+        failed.append(real[number]["first_refused"])
+        if any(d["first_refused"] for d in real.values()):  # what comes behind it is another program
+            firsts = {n: d["first_refused"] for n, d in real.items()}
+            mt.check(first == firsts[number] or len(firsts) > 1, "%s: fails first at %s, really at %s" % (what, first, firsts))
+            continue
+        mt.equal((first, *(outcome[name] for name in FIGURES if name != "most_requested_bytes")),
+                 (None, *(real[number][name] for name in FIGURES if name != "most_requested_bytes")), what)
+    return any(failed)
+
+
 def check_other(setting, changed, mib=ROOM, **more):
     """The request that fails first, or the figures, are those of a real run. Returns that request."""
     said, real = other(setting, changed, mib, recorded_calls=True, **more)

@@ -240,10 +240,11 @@ static uint64_t page_of(const struct cuda_pool *p, const struct bin *bin)
 	return s->huge_pages ? HUGE_PAGE : s->large_page ? s->large_page : s->large_segment;
 }
 
-static bool is_worth_splitting(const struct cuda_pool *p, const struct pool_block *b, uint64_t bytes)
+/* Of `has` bytes that serve a request for so many. */
+static bool is_worth_splitting(const struct cuda_pool *p, const struct bin *bin, uint64_t has, uint64_t bytes)
 {
-	uint64_t rest = b->bytes - bytes;
-	if (b->bin->small || p->settings.expandable)
+	uint64_t rest = has - bytes;
+	if (bin->small || p->settings.expandable)
 		return rest >= BLOCK_STEP;
 	return bytes < p->settings.max_split_bytes && rest > SMALL_MOST;
 }
@@ -637,6 +638,26 @@ bool cuda_pool_has(const struct cuda_pool *p, const struct cuda_pool_request *re
 	return bin && look_for_free(p, bin, request->stream, bytes);
 }
 
+/* What stays before an aligned address, if the request fits behind it. */
+static uint64_t before_aligned(const struct cuda_pool *p, const struct pool_block *b, uint64_t bytes)
+{
+	const uint64_t step = p->settings.aligned, over = step ? start_of(b) % step : 0;
+	if (!over || !p->settings.expandable || bytes < ALIGNED_LEAST || step - over + bytes > b->bytes)
+		return 0;
+	return step - over;
+}
+
+struct cuda_pool_offer cuda_pool_offer(const struct cuda_pool *p, const struct cuda_pool_request *request)
+{
+	const uint64_t bytes = rounded(p, request);
+	const struct bin *bin = bin_for(p, request, bytes);
+	const struct pool_block *b = bin ? look_for_free(p, bin, request->stream, bytes) : NULL;
+	if (!b)
+		return (struct cuda_pool_offer){ 0 };
+	const uint64_t before = before_aligned(p, b, bytes), has = b->bytes - before;
+	return (struct cuda_pool_offer){ start_of(b) + before, is_worth_splitting(p, bin, has, bytes) ? bytes : has };
+}
+
 bool cuda_pool_lacks_range(const struct cuda_pool *p, const struct cuda_pool_request *request)
 {
 	const uint64_t bytes = rounded(p, request);
@@ -644,13 +665,13 @@ bool cuda_pool_lacks_range(const struct cuda_pool *p, const struct cuda_pool_req
 	return p->settings.expandable && !(bin && place_in(bin, request->stream, bytes));
 }
 
-/* Leaves what lies before an aligned address in the pool, if the request fits behind it. */
+/* Leaves what lies before an aligned address in the pool. */
 static struct pool_block *align(struct cuda_pool *p, struct pool_block *b, uint64_t bytes)
 {
-	const uint64_t step = p->settings.aligned, over = step ? start_of(b) % step : 0;
-	if (!over || !p->settings.expandable || bytes < ALIGNED_LEAST || step - over + bytes > b->bytes)
+	const uint64_t before = before_aligned(p, b, bytes);
+	if (!before)
 		return b;
-	struct pool_block *rest = cut(p, b, step - over);
+	struct pool_block *rest = cut(p, b, before);
 	put_in(p, b);
 	return rest;
 }
@@ -672,7 +693,7 @@ int cuda_pool_take(struct cuda_pool *p, const struct cuda_pool_request *request,
 		return e;
 	}
 	*block = b = align(p, b, bytes);
-	b->whole = !is_worth_splitting(p, b, bytes);
+	b->whole = !is_worth_splitting(p, b->bin, b->bytes, bytes);
 	if (!b->whole)
 		put_in(p, cut(p, b, bytes));
 	b->used = true;
@@ -685,6 +706,43 @@ void cuda_pool_give_back(struct cuda_pool *p, struct pool_block *b)
 {
 	p->figures.used -= b->bytes;
 	p->figures.requested -= b->requested;
+	cuda_pool_let_go(p, b);
+}
+
+static struct pool_block *free_around(const struct bin *bin, uint64_t addr, uint64_t bytes)
+{
+	struct pool_block *b = first_of(&bin->free);
+	while (b && (start_of(b) > addr || start_of(b) + b->bytes < addr + bytes))
+		b = next_of(b);
+	return b;
+}
+
+int cuda_pool_hold(struct cuda_pool *p, uint64_t addr, uint64_t bytes, struct pool_block **block)
+{
+	struct pool_block *b = NULL;
+	for (size_t i = 0; i < p->part_count && !b; i++) {
+		b = free_around(&p->parts[i]->large, addr, bytes);
+		b = b ? b : free_around(&p->parts[i]->small, addr, bytes);
+	}
+	int e = b ? make_room(p, 2) : 0;
+	*block = NULL;
+	if (!b || e)
+		return e;
+	take_out(p, b);
+	if (addr > start_of(b)) {
+		struct pool_block *rest = cut(p, b, addr - start_of(b));
+		put_in(p, b);
+		b = rest;
+	}
+	if (b->bytes > bytes)
+		put_in(p, cut(p, b, bytes));
+	b->used = true;
+	*block = b;
+	return 0;
+}
+
+void cuda_pool_let_go(struct cuda_pool *p, struct pool_block *b)
+{
 	b->used = false;
 	merge_both(p, b);
 	put_in(p, b);
@@ -745,9 +803,9 @@ void cuda_pool_free(struct cuda_pool *p)
 	free(p);
 }
 
-void cuda_pool_set(struct cuda_pool *p, const struct cuda_pool_settings *settings)
+void cuda_pool_expand(struct cuda_pool *p, bool expandable)
 {
-	p->settings = *settings;
+	p->settings.expandable = expandable;
 }
 
 uint64_t cuda_pool_bytes_of(const struct pool_block *block)

@@ -17,7 +17,7 @@
  * - An expandable segment is a range of addresses of 9/8 of the device's size. Pages of 2 or 20 MiB are mapped into it
  *   as they are needed.
  *
- * Not modelled: a block that another stream still uses when it is freed (record_stream) is free at once here.
+ * A block that another stream still uses when it is freed (record_stream) is free at once here, unless it is held.
  */
 #ifndef MT_REPLAY_POOL_CUDA_POOL_H
 #define MT_REPLAY_POOL_CUDA_POOL_H
@@ -97,8 +97,8 @@ struct pool_block;
 struct cuda_pool *cuda_pool_new(const struct cuda_pool_settings *settings, const struct cuda_pool_driver *driver);
 void cuda_pool_free(struct cuda_pool *p);
 
-/* Changes the settings from now on, as torch.cuda.memory._set_allocator_settings() does. */
-void cuda_pool_set(struct cuda_pool *p, const struct cuda_pool_settings *settings);
+/* Switches expandable segments on or off from now on, as torch.cuda.memory._set_allocator_settings() does. */
+void cuda_pool_expand(struct cuda_pool *p, bool expandable);
 
 /* 0 with *block, NULL if the request is refused; or -MT_EMEMORY. */
 int cuda_pool_take(struct cuda_pool *p, const struct cuda_pool_request *request, struct pool_block **block);
@@ -106,9 +106,21 @@ int cuda_pool_take(struct cuda_pool *p, const struct cuda_pool_request *request,
 /* Whether a free block would serve the request, so that the driver is not asked. */
 bool cuda_pool_has(const struct cuda_pool *p, const struct cuda_pool_request *request);
 
+/* The block that a request would get, if a free block serves it; 0 bytes = the driver would be asked. */
+struct cuda_pool_offer {
+	uint64_t addr, bytes;
+};
+struct cuda_pool_offer cuda_pool_offer(const struct cuda_pool *p, const struct cuda_pool_request *request);
+
 /* Whether the driver would be asked for a range of addresses, if the request is not served from the cache. */
 bool cuda_pool_lacks_range(const struct cuda_pool *p, const struct cuda_pool_request *request);
 void cuda_pool_give_back(struct cuda_pool *p, struct pool_block *block);
+
+/* A block that was freed while another stream used it (record_stream) serves nobody until it is let go. *block is NULL
+ * where not all of these bytes are free. 0 or -MT_EMEMORY. */
+int cuda_pool_hold(struct cuda_pool *p, uint64_t addr, uint64_t bytes, struct pool_block **block);
+void cuda_pool_let_go(struct cuda_pool *p, struct pool_block *block);
+
 int cuda_pool_empty_cache(struct cuda_pool *p);
 
 /* Bytes that cuda_pool_empty_cache() would give back. */

@@ -18,6 +18,7 @@
 #define REPLAY_MOST_PASSES 16           /* over the run, to learn whose segments are whose */
 #define UNKNOWN_STREAM     (1ull << 63) /* above it: of a range whose stream nothing tells */
 #define MOST_KEPT          (1u << 19)   /* events: 36 MiB */
+#define MOST_FREED         64           /* blocks freed last, which another stream may still have used */
 #define ROUNDED            512          /* bytes, to which each request is rounded: what it has less is not missed */
 
 /* The events that a pass is about, in their order, each with its other half. Where they are few, later passes need not
@@ -38,7 +39,14 @@ enum driver_call_kind { CALL_TAKE, CALL_GIVE, CALL_FAIL, CALL_RESERVE, CALL_MAP,
 struct driver_call {
 	enum driver_call_kind kind;
 	bool matched; /* the replayed pool has done the same */
+	bool pages;   /* FAIL: of an expandable segment */
 	uint64_t addr, bytes;
+};
+
+/* A block that was freed; `block` is what the run's pool keeps of it while another stream uses it, else NULL. */
+struct freed {
+	uint64_t addr, bytes;
+	struct pool_block *block;
 };
 
 /* A block of the program's, in each of the pools; NULL = refused there, or that pool is at its end. */
@@ -120,13 +128,17 @@ struct track {
 	uint64_t unmapped;                /* pages that the pool took since the last request and has not mapped yet */
 	uint64_t streams[MOST_STREAMS];   /* of requests; that of the last one first */
 	size_t stream_count;
-	uint64_t used, requested;   /* of all that is live, as recorded */
-	uint64_t low;               /* the least that can have been requested of it */
-	uint32_t capture;           /* whose pool it was for that is being served, or was last */
-	uint32_t capturing;         /* in which it was made; 0 = none */
-	bool failed, failed_beside; /* the failure that the query names is over */
-	bool torn;                  /* the pool asked for what the run's did not */
-	uint64_t elsewhere;         /* ... for pages here, where the run's took others; 0 = it did not */
+	uint64_t used, requested;       /* of all that is live, as recorded */
+	uint64_t low;                   /* the least that can have been requested of it */
+	uint32_t capture;               /* whose pool it was for that is being served, or was last */
+	uint32_t capturing;             /* in which it was made; 0 = none */
+	bool failed, failed_beside;     /* the failure that the query names is over */
+	bool expandable;                /* the run's setting now */
+	struct freed freed[MOST_FREED]; /* the latest first */
+	size_t freed_count;
+	uint64_t held;      /* bytes of these that other streams use */
+	bool torn;          /* the pool asked for what the run's did not */
+	uint64_t elsewhere; /* ... for pages here, where the run's took others; 0 = it did not */
 };
 
 /* Of a process, by the device's id in it. */
@@ -454,10 +466,10 @@ static int new_track(struct pass *pass, const struct process *p, uint32_t id, st
 	for (size_t i = 0; i < pass->pools && !e; i++)
 		e = start_stage(t, i);
 	if (e)
-		free_track(t);
-	else
-		*out = t;
-	return e;
+		return free_track(t), e;
+	t->expandable = facts_of(t)->settings.expandable;
+	*out = t;
+	return 0;
 }
 
 static int track_of(struct pass *pass, const struct process *p, uint32_t id, struct track **out)
@@ -530,6 +542,8 @@ static void forget_graph(struct track *t, uint32_t capture)
 		cuda_pool_forget(t->pools[i].pool, capture);
 }
 
+static void let_go_at(struct track *t, uint64_t addr, uint64_t bytes);
+
 /* Freed (CALL_GIVE) or unmapped. The device of such a call is the thread's, which may be another than the memory's. */
 static int give_place(struct per_process *of, enum driver_call_kind kind, uint64_t addr)
 {
@@ -543,6 +557,7 @@ static int give_place(struct per_process *of, enum driver_call_kind kind, uint64
 		if (!place)
 			continue;
 		if (place->segment) {
+			let_go_at(t, addr, place->bytes);
 			e = add_call(t, kind, addr, place->bytes);
 			forget_graph(t, place->capture);
 		} else if ((took = find_call(t, CALL_TAKE, addr, 0)))
@@ -693,6 +708,8 @@ static int note_driver(struct pass *pass, const struct process *p, const struct 
 		if (x->class != MT_CLASS_DEVICE && x->class != MT_CLASS_PHYSICAL)
 			return 0;
 		e = add_call(t, CALL_FAIL, 0, s->addr);
+		if (!e)
+			t->calls[t->call_count - 1].pages = x->class == MT_CLASS_PHYSICAL;
 		if (!e && failed_silently(t))
 			e = note_silent_failure(pass, p, s, x);
 		t->unmapped = 0; /* what it had taken for that request it gives back */
@@ -755,16 +772,142 @@ static int empty_as_then(struct track *t)
 	return e;
 }
 
-/* Some expandable segment was made: a program can switch that on at any time. */
-static void follow_settings(struct track *t)
+/* ---- what the program does that no event says ---------------------------------------------------------------- */
+
+/* A case that names the setting keeps to it. */
+static bool keeps_setting(const struct replay_case *c)
+{
+	return c->conf && strstr(c->conf, "expandable_segments");
+}
+
+/* A program can do so at any time. Before its first request it is the setting of the run. */
+static void expand(struct track *t, bool on, const struct replay_moment *at)
 {
 	struct replay_track *f = facts_of(t);
-	bool ranges = find_call(t, CALL_RESERVE, 0, 0), segments = find_call(t, CALL_TAKE, 0, 0);
-	if (!f->settings.expandable && ranges && !segments) {
-		f->settings.expandable = true;
-		cuda_pool_set(t->pools[0].pool, &f->settings);
-	}
+	if (t->expandable == on)
+		return;
+	t->expandable = on;
+	for (size_t i = 0; i < t->pass->pools; i++)
+		if (!i || !keeps_setting(case_of(t->pass, i)))
+			cuda_pool_expand(t->pools[i].pool, on);
+	if (at->request == 1)
+		f->settings.expandable = on;
+	else if (!f->switches++)
+		f->switched = *at;
 }
+
+/* How the driver served a request, or refused it. */
+enum served { SERVED_FROM_CACHE, SERVED_A_SEGMENT, SERVED_PAGES };
+
+static enum served served_by_driver(const struct track *t, const struct mt_event *s, bool refused)
+{
+	for (size_t i = 0; i < t->call_count; i++) {
+		const struct driver_call *d = &t->calls[i];
+		const bool there = d->addr < s->addr + s->size && s->addr < d->addr + d->bytes;
+		if (refused ? d->kind == CALL_FAIL && !d->pages : there && d->kind == CALL_TAKE)
+			return SERVED_A_SEGMENT;
+		if (refused ? d->kind == CALL_FAIL : there && d->kind == CALL_MAP)
+			return SERVED_PAGES;
+	}
+	return SERVED_FROM_CACHE;
+}
+
+static bool is_as_then(const struct track *t, const struct cuda_pool_request *r, const struct mt_event *s,
+		       enum served served)
+{
+	const struct cuda_pool_offer o = cuda_pool_offer(t->pools[0].pool, r);
+	return served == SERVED_FROM_CACHE ? o.addr == s->addr && o.bytes == s->size : !o.bytes;
+}
+
+static void note_freed(struct track *t, uint64_t addr, uint64_t bytes)
+{
+	size_t i = t->freed_count < MOST_FREED ? t->freed_count++ : MOST_FREED - 1;
+	while (i > 0 && t->freed[i].block) /* what is held stays */
+		i--;
+	if (t->freed[i].block)
+		return;
+	memmove(&t->freed[1], &t->freed[0], i * sizeof(t->freed[0]));
+	t->freed[0] = (struct freed){ .addr = addr, .bytes = bytes };
+}
+
+static int hold(struct track *t, struct freed *l)
+{
+	int e = l->block ? 0 : cuda_pool_hold(t->pools[0].pool, l->addr, l->bytes, &l->block);
+	t->held += l->block ? l->bytes : 0;
+	return e;
+}
+
+static void let_go(struct track *t, struct freed *l)
+{
+	if (!l->block)
+		return;
+	cuda_pool_let_go(t->pools[0].pool, l->block);
+	l->block = NULL;
+	t->held -= l->bytes;
+}
+
+/* Whatever lies there is in use by nobody any more. */
+static void let_go_at(struct track *t, uint64_t addr, uint64_t bytes)
+{
+	for (size_t i = 0; i < t->freed_count && t->held; i++)
+		if (t->freed[i].addr < addr + bytes && addr < t->freed[i].addr + t->freed[i].bytes)
+			let_go(t, &t->freed[i]);
+}
+
+/* One of the blocks freed last, without which the request gets the block that it got. */
+static int hold_one(struct track *t, const struct cuda_pool_request *r, const struct mt_event *s, enum served served,
+		    bool *found)
+{
+	int e = 0;
+	for (size_t i = 0; i < t->freed_count && !e && !*found; i++) {
+		struct freed *l = &t->freed[i];
+		if (l->block || (e = hold(t, l)) || !l->block)
+			continue;
+		*found = is_as_then(t, r, s, served);
+		if (!*found)
+			let_go(t, l);
+	}
+	return e;
+}
+
+/* Blocks that were freed while another stream used them (record_stream) serve nobody until it is done; no event says
+ * either. */
+static int follow_streams(struct track *t, const struct cuda_pool_request *r, const struct mt_event *s,
+			  enum served served)
+{
+	struct replay_track *f = facts_of(t);
+	bool found = false;
+	let_go_at(t, s->addr, s->size);
+	int e = is_as_then(t, r, s, served) ? 0 : hold_one(t, r, s, served, &found);
+	if (!e && !found && t->held && !is_as_then(t, r, s, served)) {
+		let_go_at(t, 0, UINT64_MAX);
+		e = is_as_then(t, r, s, served) ? 0 : hold_one(t, r, s, served, &found);
+	}
+	f->held_count += found;
+	f->most_held = higher(f->most_held, t->held);
+	return e;
+}
+
+/* Where the request would get another block than it got: the setting was switched, or streams held some. */
+static int follow(struct track *t, const struct cuda_pool_request *r, const struct mt_event *s, bool refused,
+		  const struct replay_moment *at)
+{
+	const enum served served = served_by_driver(t, s, refused);
+	if (served != SERVED_FROM_CACHE)
+		expand(t, served == SERVED_PAGES, at);
+	if (refused || facts_of(t)->differs.request || is_as_then(t, r, s, served))
+		return 0;
+	if (served == SERVED_FROM_CACHE) {
+		cuda_pool_expand(t->pools[0].pool, !t->expandable);
+		const bool switched = is_as_then(t, r, s, served);
+		cuda_pool_expand(t->pools[0].pool, t->expandable);
+		if (switched)
+			return expand(t, !t->expandable, at), 0;
+	}
+	return follow_streams(t, r, s, served);
+}
+
+/* ---- requests: what is learnt of them --------------------------------------------------------------------- */
 
 /* The first of those that share a pool with that capture; makes an entry of one that is new. */
 static int root_of(struct replay_segments *g, uint32_t number, size_t *root)
@@ -1011,7 +1154,8 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 		e = before_capture(t, x->capture);
 	if (refused)
 		r.stream = stream_of_refused(t, r);
-	follow_settings(t);
+	if (!e)
+		e = follow(t, &r, s, refused, at);
 	uint64_t low = bytes;
 	for (size_t i = 0; i < t->pass->pools && !e; i++) {
 		if (is_low(t->pass, i))
@@ -1108,6 +1252,7 @@ static int note_free(struct pass *pass, const struct process *p, uint32_t device
 		if (e)
 			return e;
 	}
+	note_freed(t, l->addr, l->bytes);
 	for (size_t i = 0; i < pass->pools; i++)
 		if (l->blocks[i] && !t->pools[i].ended)
 			cuda_pool_give_back(t->pools[i].pool, l->blocks[i]);
@@ -1243,7 +1388,8 @@ static void begin_again(struct replay *out)
 		struct replay_track *f = &out->tracks[i];
 		f->requests = f->refused = f->unknown_sizes = f->most_unknown = 0;
 		f->most_used = f->most_requested = f->most_requested_low = 0;
-		f->differs = (struct replay_moment){ 0 };
+		f->differs = f->switched = (struct replay_moment){ 0 };
+		f->switches = f->held_count = f->most_held = 0;
 		f->run = (struct replay_outcome){ 0 };
 		f->segments->learnt = false;
 	}
