@@ -66,7 +66,7 @@ def case_expandable_segments_by_turns():
     pools = replays.check_mixed(None, 400, 2)
     mt.check(all(pool["switches"] for pool in pools.values()), "switches: %s" % pools)
     done = replays.mixed(None, 400, 2, traced=True)
-    mt.check("the program switches expandable_segments itself" in done.trace.tool("whatif").out, "the screen")
+    mt.check("the program changes the allocator's settings itself" in done.trace.tool("whatif").out, "the screen")
     mt.equal([pool["switches"] for pool in replays.check_mixed(None, 400, 6).values()], [0], "of a program that does not")
 
 

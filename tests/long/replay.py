@@ -34,6 +34,22 @@ def case_another_setting(other):
     mt.check(any(failed) and not all(failed), "nothing failed, or all: %s" % failed)
 
 
+OWN = (None, replays.EXPANDABLE, "roundup_power2_divisions:4", replays.SPLIT, "expandable_segments:True,roundup_power2_divisions:[16:2,>:4]")
+
+
+@mt.variants(*range(201, 231))
+def case_what_real_programs_do(seed):
+    replays.check_mixed(OWN[seed % len(OWN)], (300, 400)[seed % 2], seed)
+
+
+@mt.variants(*(seed for seed in range(231, 251)))
+def case_what_real_programs_do_under_another_setting(seed):
+    """Of programs that leave the settings alone, and whose graphs free nothing that another stream uses: what a case can know."""
+    habits = ",".join(habit for k, habit in enumerate(("others", "late", "devices", "threads", "pinned", "graphs", "empty", "again")) if seed * 37 >> k & 1)
+    for mib in (replays.ROOM, 300):
+        replays.check_mixed_other(None, SETTINGS[seed % len(SETTINGS)], mib, seed, words=("--only", habits or "others"))
+
+
 def case_as_it_was_with_room():
     replays.check_itself(replays.ROUNDED, replays.ROOM)
 

@@ -30,6 +30,12 @@ def option(name):
     return sys.argv[sys.argv.index(name) + 1].split(",") if name in sys.argv else None
 
 
+def number_of(device):
+    """Requests so far."""
+    stats = torch.cuda.memory_stats(device)
+    return stats["allocation.all.allocated"] + stats["num_ooms"]
+
+
 class Worker:
     """A thread that does one thing after the other, while who asked waits."""
 
@@ -67,7 +73,7 @@ class Program:
         self.streams = {d: [None] for d in self.devices}  # the default one
         self.late = rng.randrange(10, 60) if "late" in self.has else 0  # requests until another stream is made, or a second device is used
         self.live, self.pinned, self.graphs, self.refused, self.in_vain = [], [], [], {d: [] for d in self.devices}, []
-        self.requests = {d: 0 for d in self.devices}
+        self.used = set()  # devices
         self.emptied, self.made = 0, 0
 
     def size(self):
@@ -75,14 +81,13 @@ class Program:
         return self.rng.randrange(low, high)
 
     def request(self, device, size, stream=None):
-        self.requests[device] += 1
-        number = self.requests[device]
+        self.used.add(device)
         try:
             with torch.cuda.stream(stream):
                 self.live.append(torch.empty(size, dtype=torch.uint8, device="cuda:%d" % device))
             return True
         except torch.cuda.OutOfMemoryError:  # its name in all versions
-            self.refused[device].append(number)
+            self.refused[device].append(number_of(device))
             return False
 
     def ask(self, capturing=False):
@@ -109,11 +114,11 @@ class Program:
         self.pinned.append(torch.empty(size, dtype=torch.uint8, pin_memory=True))
         if self.rng.random() < 0.5:
             device = self.rng.choice(self.devices)
-            self.requests[device] += 1
+            self.used.add(device)
             try:
                 self.live.append(self.pinned[-1].to("cuda:%d" % device, non_blocking=True))
             except torch.cuda.OutOfMemoryError:
-                self.refused[device].append(self.requests[device])
+                self.refused[device].append(number_of(device))
                 del self.live[::2]
 
     def empty(self):
@@ -179,10 +184,10 @@ def main():
     counted = {}
     for d in program.devices:
         stats = torch.cuda.memory_stats(d)
-        if program.requests[d]:
+        if d in program.used:
             counted[d] = {"most_reserved_bytes": stats["reserved_bytes.all.peak"], "most_used_bytes": stats["allocated_bytes.all.peak"],
                           "most_requested_bytes": stats["requested_bytes.all.peak"], "retries": stats["num_alloc_retries"],
-                          "requests": stats["allocation.all.allocated"] + stats["num_ooms"], "requests_refused": stats["num_ooms"],
+                          "requests": number_of(d), "requests_refused": stats["num_ooms"],
                           "first_refused": program.refused[d][0] if program.refused[d] else None}
     print(json.dumps({"has": sorted(program.has), "devices": counted, "emptied_in_vain": program.in_vain}))
 

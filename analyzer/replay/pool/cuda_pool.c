@@ -652,8 +652,12 @@ struct cuda_pool_offer cuda_pool_offer(const struct cuda_pool *p, const struct c
 	const uint64_t bytes = rounded(p, request);
 	const struct bin *bin = bin_for(p, request, bytes);
 	const struct pool_block *b = bin ? look_for_free(p, bin, request->stream, bytes) : NULL;
-	if (!b)
-		return (struct cuda_pool_offer){ 0 };
+	if (!b) {
+		const struct bin made = { .small = bytes <= SMALL_MOST };
+		const uint64_t segment = p->settings.expandable ? bytes : segment_for(&p->settings, bytes);
+		return (struct cuda_pool_offer){ .bytes = is_worth_splitting(p, &made, segment, bytes) ? bytes
+												       : segment };
+	}
 	const uint64_t before = before_aligned(p, b, bytes), has = b->bytes - before;
 	return (struct cuda_pool_offer){ start_of(b) + before, is_worth_splitting(p, bin, has, bytes) ? bytes : has };
 }
@@ -803,9 +807,14 @@ void cuda_pool_free(struct cuda_pool *p)
 	free(p);
 }
 
-void cuda_pool_expand(struct cuda_pool *p, bool expandable)
+void cuda_pool_set(struct cuda_pool *p, const struct cuda_pool_settings *settings)
 {
-	p->settings.expandable = expandable;
+	p->settings = *settings;
+}
+
+const struct cuda_pool_settings *cuda_pool_settings(const struct cuda_pool *p)
+{
+	return &p->settings;
 }
 
 uint64_t cuda_pool_bytes_of(const struct pool_block *block)

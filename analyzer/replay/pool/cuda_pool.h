@@ -97,8 +97,9 @@ struct pool_block;
 struct cuda_pool *cuda_pool_new(const struct cuda_pool_settings *settings, const struct cuda_pool_driver *driver);
 void cuda_pool_free(struct cuda_pool *p);
 
-/* Switches expandable segments on or off from now on, as torch.cuda.memory._set_allocator_settings() does. */
-void cuda_pool_expand(struct cuda_pool *p, bool expandable);
+/* Changes the settings from now on, as torch.cuda.memory._set_allocator_settings() does. */
+void cuda_pool_set(struct cuda_pool *p, const struct cuda_pool_settings *settings);
+const struct cuda_pool_settings *cuda_pool_settings(const struct cuda_pool *p);
 
 /* 0 with *block, NULL if the request is refused; or -MT_EMEMORY. */
 int cuda_pool_take(struct cuda_pool *p, const struct cuda_pool_request *request, struct pool_block **block);
@@ -106,7 +107,7 @@ int cuda_pool_take(struct cuda_pool *p, const struct cuda_pool_request *request,
 /* Whether a free block would serve the request, so that the driver is not asked. */
 bool cuda_pool_has(const struct cuda_pool *p, const struct cuda_pool_request *request);
 
-/* The block that a request would get, if a free block serves it; 0 bytes = the driver would be asked. */
+/* The block that a request would get; address 0 = the driver would be asked first. */
 struct cuda_pool_offer {
 	uint64_t addr, bytes;
 };

@@ -133,7 +133,6 @@ struct track {
 	uint32_t capture;               /* whose pool it was for that is being served, or was last */
 	uint32_t capturing;             /* in which it was made; 0 = none */
 	bool failed, failed_beside;     /* the failure that the query names is over */
-	bool expandable;                /* the run's setting now */
 	struct freed freed[MOST_FREED]; /* the latest first */
 	size_t freed_count;
 	uint64_t held;      /* bytes of these that other streams use */
@@ -467,7 +466,6 @@ static int new_track(struct pass *pass, const struct process *p, uint32_t id, st
 		e = start_stage(t, i);
 	if (e)
 		return free_track(t), e;
-	t->expandable = facts_of(t)->settings.expandable;
 	*out = t;
 	return 0;
 }
@@ -780,18 +778,28 @@ static bool keeps_setting(const struct replay_case *c)
 	return c->conf && strstr(c->conf, "expandable_segments");
 }
 
-/* A program can do so at any time. Before its first request it is the setting of the run. */
-static void expand(struct track *t, bool on, const struct replay_moment *at)
+/* What the program sets at any time replaces all: what it does not name is the default again. */
+static struct cuda_pool_settings set_by_program(struct cuda_pool_settings s, bool expandable)
+{
+	const struct cuda_pool_settings defaults = CUDA_POOL_DEFAULTS;
+	s.expandable = expandable;
+	s.max_split_bytes = defaults.max_split_bytes;
+	s.gc_threshold = defaults.gc_threshold;
+	memcpy(s.divisions, defaults.divisions, sizeof(s.divisions));
+	return s;
+}
+
+/* Before its first request it is the setting of the run. */
+static void change_settings(struct track *t, bool expandable, const struct replay_moment *at)
 {
 	struct replay_track *f = facts_of(t);
-	if (t->expandable == on)
-		return;
-	t->expandable = on;
-	for (size_t i = 0; i < t->pass->pools; i++)
+	for (size_t i = 0; i < t->pass->pools; i++) {
+		const struct cuda_pool_settings s = set_by_program(*cuda_pool_settings(t->pools[i].pool), expandable);
 		if (!i || !keeps_setting(case_of(t->pass, i)))
-			cuda_pool_expand(t->pools[i].pool, on);
+			cuda_pool_set(t->pools[i].pool, &s);
+	}
 	if (at->request == 1)
-		f->settings.expandable = on;
+		f->settings = *cuda_pool_settings(t->pools[0].pool);
 	else if (!f->switches++)
 		f->switched = *at;
 }
@@ -815,8 +823,31 @@ static enum served served_by_driver(const struct track *t, const struct mt_event
 static bool is_as_then(const struct track *t, const struct cuda_pool_request *r, const struct mt_event *s,
 		       enum served served)
 {
-	const struct cuda_pool_offer o = cuda_pool_offer(t->pools[0].pool, r);
-	return served == SERVED_FROM_CACHE ? o.addr == s->addr && o.bytes == s->size : !o.bytes;
+	const struct cuda_pool *p = t->pools[0].pool;
+	const struct cuda_pool_offer o = cuda_pool_offer(p, r);
+	const bool pages = served == SERVED_PAGES;
+	if (o.bytes != s->size)
+		return false;
+	return served == SERVED_FROM_CACHE ? o.addr == s->addr : !o.addr && cuda_pool_settings(p)->expandable == pages;
+}
+
+/* Whether it is so under other settings, which a program can set at any time. */
+static bool follow_settings(struct track *t, const struct cuda_pool_request *r, const struct mt_event *s,
+			    enum served served, const struct replay_moment *at)
+{
+	const struct cuda_pool_settings now = *cuda_pool_settings(t->pools[0].pool);
+	for (unsigned same = 0; same < 2; same++) {
+		const bool expandable = same ? now.expandable : !now.expandable;
+		const struct cuda_pool_settings other = set_by_program(now, expandable);
+		cuda_pool_set(t->pools[0].pool, &other);
+		const bool found = is_as_then(t, r, s, served);
+		cuda_pool_set(t->pools[0].pool, &now);
+		if (found) {
+			change_settings(t, expandable, at);
+			return true;
+		}
+	}
+	return false;
 }
 
 static void note_freed(struct track *t, uint64_t addr, uint64_t bytes)
@@ -888,22 +919,19 @@ static int follow_streams(struct track *t, const struct cuda_pool_request *r, co
 	return e;
 }
 
-/* Where the request would get another block than it got: the setting was switched, or streams held some. */
+/* Where the request would get another block than it got: the program has changed settings, or streams held some. */
 static int follow(struct track *t, const struct cuda_pool_request *r, const struct mt_event *s, bool refused,
 		  const struct replay_moment *at)
 {
 	const enum served served = served_by_driver(t, s, refused);
-	if (served != SERVED_FROM_CACHE)
-		expand(t, served == SERVED_PAGES, at);
-	if (refused || facts_of(t)->differs.request || is_as_then(t, r, s, served))
+	if (refused) {
+		if (served != SERVED_FROM_CACHE &&
+		    cuda_pool_settings(t->pools[0].pool)->expandable != (served == SERVED_PAGES))
+			change_settings(t, served == SERVED_PAGES, at);
 		return 0;
-	if (served == SERVED_FROM_CACHE) {
-		cuda_pool_expand(t->pools[0].pool, !t->expandable);
-		const bool switched = is_as_then(t, r, s, served);
-		cuda_pool_expand(t->pools[0].pool, t->expandable);
-		if (switched)
-			return expand(t, !t->expandable, at), 0;
 	}
+	if (facts_of(t)->differs.request || is_as_then(t, r, s, served) || follow_settings(t, r, s, served, at))
+		return 0;
 	return follow_streams(t, r, s, served);
 }
 

@@ -78,8 +78,8 @@ struct replay_track {
 	/* bytes of the device that others had, so that this pool could not, when the driver last told */
 	uint64_t outside;
 	struct replay_moment differs; /* the first whose block lay elsewhere than in the replay; request 0 = none */
-	/* the first request behind which the program has switched expandable segments on or off itself, and how often
-	 * it is seen to have done so; 0 = it has not */
+	/* the first request that shows that the program has changed settings itself, and how often it is seen to have
+	 * done so; 0 = it has not */
 	struct replay_moment switched;
 	uint64_t switches;
 	/* how many blocks are seen to have been held by another stream when they were freed (record_stream), and the
