@@ -116,7 +116,8 @@ static bool is_doubtful(const struct verdict *v)
 	return verdict_certainty(v->confidence) == CERTAINTY_LOW;
 }
 
-/* A device's failure is not explained by the host. What is doubtful comes last, then bytes count. */
+/* A device's failure is not explained by the host, nor by a device that refused nothing. What is doubtful comes last,
+ * then bytes count. */
 static int by_rank(const void *a, const void *b)
 {
 	const struct verdict *x = a, *y = b;
@@ -165,7 +166,7 @@ int verdicts_find(struct verdicts *v, const struct evidence *e)
 		return error;
 	}
 	for (size_t i = 0; i < v->held_count; i++)
-		v->held[i].beside = !v->held[i].device && died_of_device(e);
+		v->held[i].beside = died_of_device(e) && !(v->held[i].device && v->held[i].device->request.failed);
 	if (v->held_count)
 		qsort(v->held, v->held_count, sizeof(*v->held), by_rank);
 	v->status = status_of(v, e);

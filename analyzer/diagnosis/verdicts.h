@@ -58,7 +58,7 @@ struct verdict {
 	struct reasons evidence;              /* of a FINDING_UNKNOWN what is missing */
 	struct reasons advice;                /* empty: there is none */
 	const char *sites[VERDICT_SITES];     /* borrowed from the evidence; NULL at the end if fewer */
-	bool beside;                          /* of the host, where the program died of a device's memory */
+	bool beside;                          /* of somewhere else than the device whose memory ended the program */
 };
 
 /* The rules are ready for other orders: each looks at nothing but the evidence. `out` is zero but for kind and device.

@@ -445,6 +445,26 @@ TEST(graphs_beside_nccl)
 	CHECK(SAYS(RETAINED, graphs_keep, .count = 3));
 }
 
+/* What grows on one device does not explain why another one is full, however much it is. */
+TEST(another_device_comes_behind_the_one_that_failed)
+{
+	static struct evidence_device two[2];
+	begin(24, 0, 10, 12, 13);
+	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 12);
+	two[1] = device;
+	two[1].name = "cuda:1";
+	begin(24, 2, 1, 22, 22);
+	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 12);
+	device.growth.count = 0;
+	two[0] = device;
+	evidence.devices.items = two;
+	evidence.devices.count = 2;
+	judge();
+	CHECK_EQ(found.held_count, 2);
+	CHECK(found.held[0].device == &two[0] && found.held[0].kind == VERDICT_CAPACITY);
+	CHECK(found.held[1].device == &two[1] && found.held[1].kind == VERDICT_LEAK);
+}
+
 TEST(idle_cache_is_no_fragmentation)
 {
 	begin(24, 0, 2, 5, 21);
