@@ -568,15 +568,15 @@ struct mt_ext_device {
 
 /* Small blocks that wait in a table until they are freed or become events: docs/design/young.md. The file is the head,
  * a page; the table; and an area for each ring that has put blocks there. */
-#define MT_YOUNG_MAGIC  "MTYOUN1\n"
-#define MT_YOUNG_TABLE  4096u  /* offset of the table */
+#define MT_YOUNG_MAGIC "MTYOUN1\n"
+#define MT_YOUNG_TABLE 4096u /* offset of the table */
 /* In the table, a power of two; two of each set. */
 #define MT_YOUNG_BLOCKS_LEAST 65536u
 #define MT_YOUNG_BLOCKS_MOST  262144u
-#define MT_YOUNG_SUMS   4094u
-#define MT_YOUNG_PLACES 8192u
-#define MT_YOUNG_LIMIT  1024u /* bytes: smaller blocks are young */
-#define MT_YOUNG_AREAS  4096u
+#define MT_YOUNG_SUMS         4094u
+#define MT_YOUNG_PLACES       8192u
+#define MT_YOUNG_LIMIT        1024u /* bytes: smaller blocks are young */
+#define MT_YOUNG_AREAS        4096u
 
 struct mt_young_head {
 	char magic[8]; /* written last */

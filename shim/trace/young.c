@@ -14,7 +14,7 @@
 
 #define BUSY_SLOTS   1024u /* a thread that has written so many is worth an area, and its process a table */
 #define BYTES_STEP   16384
-#define TABLE_PART   6 /* of what the trace may take, the table at most */
+#define TABLE_PART   6  /* of what the trace may take, the table at most */
 #define MOST_OTHERS  4u /* threads whose blocks one call writes: each takes a look at the whole table */
 #define IDLE_WINDOWS 4u /* of blocks that are older the thread is taken to be idle: others write their events */
 #define STATE        7ull
@@ -125,7 +125,8 @@ static int make_area(struct mt_ring *ring)
 
 	if (i == MT_YOUNG_AREAS || !mt_disk_charge(sizeof(*a), MT_CHARGE_NEW))
 		return 0;
-	a = mt_disk_map("young", table_bytes(head->blocks) + (uint64_t)i * sizeof(*a), sizeof(*a), sizeof(*a), MT_EXTEND);
+	a = mt_disk_map("young", table_bytes(head->blocks) + (uint64_t)i * sizeof(*a), sizeof(*a), sizeof(*a),
+			MT_EXTEND);
 	if (!a) {
 		mt_disk_refund(sizeof(*a));
 		return 0;
