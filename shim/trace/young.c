@@ -446,8 +446,8 @@ static void note_areas(struct area_set *set, uint64_t before)
 			set->bits[LOOK(b->area) / 64 % (MT_YOUNG_AREAS / 64)] |= 1ull << LOOK(b->area) % 64;
 }
 
-/* Blocks of at most `most` other rings: one thread's after the other's, so that readers can put them in the order of their
- * times. */
+/* Blocks of at most `most` other rings: one thread's after the other's, so that readers can put them in the order of
+ * their times. */
 static __attribute__((noinline)) void expel_others(struct mt_ring *ring, uint32_t most, uint64_t before, uint64_t now)
 {
 	struct area_set set = { { 0 } };
