@@ -310,7 +310,8 @@ document.body.append(script, image, frame);
 document.body.insertAdjacentHTML("beforeend", "<b style='color: red' onclick='window.hurt = 1'>x</b>");
 document.body.lastChild.click();
 await fetch("http://127.0.0.1:9/").catch(() => 0);
-await new Promise(done => setTimeout(done, 100));
+const most = document.querySelector("meta[http-equiv]") ? 100 : 1; // an event comes when the browser has time for it
+for (let i = 0; i < most && said.length < 6; i++) await new Promise(done => setTimeout(done, 100));
 return [said.sort(), window.hurt ?? 0];
 """
 
