@@ -57,10 +57,13 @@ struct clock {
 	double objects_made[COHORTS], objects_kept[COHORTS]; /* in arenas */
 };
 
+/* When a level was there: since something was made, until something was freed. */
+enum way { SINCE, UNTIL, WAYS };
+
 struct track {
 	uint32_t kind, clock;
 	uint64_t live, end_ns;
-	struct reached *octaves[OCTAVES]; /* COHORTS_PARTS of them each; of the first pass */
+	struct reached *octaves[WAYS][OCTAVES]; /* COHORTS_PARTS of them each; of the first pass */
 	struct history all;
 };
 
@@ -108,8 +111,10 @@ static void free_history(struct history *h)
 
 static void free_octaves(struct track *t)
 {
-	for (unsigned i = 0; i < OCTAVES; i++)
-		free(t->octaves[i]);
+	for (unsigned i = 0; i < OCTAVES; i++) {
+		free(t->octaves[SINCE][i]);
+		free(t->octaves[UNTIL][i]);
+	}
 	memset(t->octaves, 0, sizeof(t->octaves));
 }
 
@@ -192,14 +197,15 @@ static struct track *track_of(struct ledger *l, uint32_t kind, uint32_t device)
 
 /* ---- the first pass ------------------------------------------------------------------------------------ */
 
-static void note_level(struct track *t, const struct clock *k, uint64_t ns)
+static void note_level(struct track *t, enum way way, const struct clock *k, uint64_t ns)
 {
+	struct reached **octaves = t->octaves[way];
 	unsigned octave = t->live >> FIRST_OCTAVE ? 63 - (unsigned)__builtin_clzll(t->live) - FIRST_OCTAVE : OCTAVES;
 	if (octave >= OCTAVES)
 		return;
-	if (!t->octaves[octave] && !(t->octaves[octave] = calloc(COHORTS_PARTS, sizeof(struct reached))))
+	if (!octaves[octave] && !(octaves[octave] = calloc(COHORTS_PARTS, sizeof(struct reached))))
 		return;
-	t->octaves[octave][t->live >> (octave + FIRST_OCTAVE - 4) & (COHORTS_PARTS - 1)] =
+	octaves[octave][t->live >> (octave + FIRST_OCTAVE - 4) & (COHORTS_PARTS - 1)] =
 		(struct reached){ ns, k->all_bytes, (float)k->all_blocks };
 }
 
@@ -223,11 +229,13 @@ void cohorts_count(struct cohorts *c, const struct model_change *change)
 		return;
 	struct clock *k = &l->clocks[t->clock];
 	l->runs = change->process->state == PROCESS_RUNNING;
+	if (change->bytes < 0 && change->ns)
+		note_level(t, UNTIL, k, change->ns - 1);
 	t->live += (uint64_t)change->bytes;
 	if (change->bytes > 0) {
 		k->all_bytes += new_bytes(l, change);
 		k->all_blocks++;
-		note_level(t, k, change->ns);
+		note_level(t, SINCE, k, change->ns);
 	}
 	note_move(l, change);
 }
@@ -238,15 +246,22 @@ static double place_of(const struct clock *k, double bytes, double blocks)
 	return (bytes / ((double)k->all_bytes + 1) + blocks / ((double)k->all_blocks + 1)) / 2;
 }
 
-static uint64_t end_of(const struct track *t, const struct clock *k)
+static uint64_t end_by(const struct track *t, enum way way, const struct clock *k)
 {
 	for (unsigned i = OCTAVES; i-- > 0;)
-		for (unsigned p = COHORTS_PARTS; t->octaves[i] && p-- > 0;) {
-			const struct reached *r = &t->octaves[i][p];
+		for (unsigned p = COHORTS_PARTS; t->octaves[way][i] && p-- > 0;) {
+			const struct reached *r = &t->octaves[way][i][p];
 			if (r->ns && place_of(k, (double)r->bytes, (double)r->blocks) >= 1 - 1.0 / LAST_PART)
 				return r->ns;
 		}
 	return UINT64_MAX;
+}
+
+/* Few mappings are made: if none was in the last part, what was there until it fell counts. */
+static uint64_t end_of(const struct track *t, const struct clock *k)
+{
+	const uint64_t end = end_by(t, SINCE, k);
+	return end < UINT64_MAX ? end : end_by(t, UNTIL, k);
 }
 
 static void begin(struct ledger *l, bool goes_on)

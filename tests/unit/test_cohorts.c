@@ -355,6 +355,24 @@ TEST(a_final_fall_hides_nothing)
 	end();
 }
 
+/* The last of few mappings was made before the last part of the work began. */
+TEST(nor_does_one_of_what_is_seldom_made)
+{
+	begin(8);
+	for (int i = 0; i < 2000; i++) {
+		if (i % 100 == 0)
+			take(0, 1, 1, 1 << 20);
+		take(0, 0, 0, 4000);
+		drop(live_count - 1);
+	}
+	while (live_count)
+		drop(live_count - 1);
+	run(change_count, 0);
+	CHECK_EQ(cohorts_live(cohorts, 0, 1, NULL), 20 << 20);
+	CHECK_EQ(cohorts_track_live(cohorts, 0, MODEL_MAP, MODEL_NO_DEVICE), 20 << 20);
+	end();
+}
+
 /* ---- sums -------------------------------------------------------------------------------------------------- */
 
 static double bytes_of(const struct cohort_sum *list)
