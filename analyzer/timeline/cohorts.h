@@ -14,8 +14,8 @@
  *   ... cohorts_add_site(c, process, site, weight, &table) ...
  *
  * A track (what a process has of one kind on one device) is looked at as of its end: the moment within the last
- * thirty-second of the work at which it had most: since it made something, or, if it made nothing then (few mappings are
- * made), until it freed something. What a program frees as it ends was alive until then.
+ * thirty-second of the work at which it had most: since it made something, or, if it made nothing then (few mappings
+ * are made), until it freed something. What a program frees as it ends was alive until then.
  *
  * A block that moves into a larger one (realloc, or a container that is made anew and copied) was born by what it has
  * grown: its bytes keep the cohorts that they were made in. A container fills its room until it moves again, so this
