@@ -373,7 +373,7 @@ uint64_t live_heap_error(const struct live *l)
 		const struct process *p = reader_process(l->reader, l->processes[i].id);
 		variance += process_is_picked(p) ? (double)p->sample_bytes * (double)l->processes[i].heap : 0;
 	}
-	return (uint64_t)(1.96 * sqrt(variance));
+	return (uint64_t)(ESTIMATE_Z * sqrt(variance));
 }
 
 static void take_model(struct live *l, const struct model *m)

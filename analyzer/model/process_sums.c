@@ -84,13 +84,10 @@ uint64_t process_memory_lost(const struct process_memory *memory)
 struct process_memory_weight process_memory_weigh_picked(const struct process_memory *memory, const struct block *b)
 {
 	const uint64_t mean = memory->seen.process->sample_bytes;
-	const bool whole =
-		b->size >= mean || (b->site != BLOCK_NO_SITE && !site_table_key(&memory->sites, b->site).sampled);
-	struct process_memory_weight w = { b->size, 1 };
-	if (!whole)
-		w = (struct process_memory_weight){ estimate_bytes_of(b->size, mean),
-						    estimate_blocks_of(b->size, mean, b->addr ^ b->ns << 20) };
-	return w;
+	if (b->site != BLOCK_NO_SITE && !site_table_key(&memory->sites, b->site).sampled)
+		return (struct process_memory_weight){ b->size, 1 };
+	return (struct process_memory_weight){ estimate_bytes_of(b->size, mean),
+					       estimate_blocks_of(b->size, mean, b->addr ^ b->ns << 20) };
 }
 
 void model_add_picked(const struct model_site *site, const struct process *p, uint64_t bytes, struct estimate *of_bytes,
@@ -135,7 +132,7 @@ void process_memory_set_ranges(const struct process_memory_ranges *r, const stru
 	if (!r->any)
 		return;
 	set_range(t->live_bytes, &r->live, estimate_range(&r->live, INFINITY), &t->live_low, &t->live_high);
-	if (!(r->live.sum > 0)) /* no sample: so much there may be all the same, (0 - Y)^2 <= 1.96^2 * S * Y */
-		t->live_high += (uint64_t)(1.96 * 1.96 * r->mean);
+	if (!(r->live.sum > 0)) /* no sample: so much there may be all the same, (0 - Y)^2 <= Z^2 * S * Y */
+		t->live_high += (uint64_t)(ESTIMATE_Z * ESTIMATE_Z * r->mean);
 	set_range(t->peak_bytes, peak, estimate_range_of_highest(peak, r->looks), &t->peak_low, &t->peak_high);
 }

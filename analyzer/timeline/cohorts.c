@@ -257,7 +257,7 @@ static uint64_t end_by(const struct track *t, enum way way, const struct clock *
 	return UINT64_MAX;
 }
 
-/* Few mappings are made: if none was in the last part, what was there until it fell counts. */
+/* Where nothing of the kind was made in the last part (few mappings are), the last moment before some was freed. */
 static uint64_t end_of(const struct track *t, const struct clock *k)
 {
 	const uint64_t end = end_by(t, SINCE, k);

@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#define Z 1.959963984540054 /* of the normal distribution, 95 % lie within */
-
 double estimate_chance(uint64_t size, uint64_t mean)
 {
 	return mean ? -expm1(-(double)(size ? size : 1) / (double)mean) : 1;
@@ -11,12 +9,12 @@ double estimate_chance(uint64_t size, uint64_t mean)
 
 uint64_t estimate_bytes_of(uint64_t size, uint64_t mean)
 {
-	return (uint64_t)llround((double)size / estimate_chance(size, mean));
+	return size < mean ? (uint64_t)llround((double)size / estimate_chance(size, mean)) : size;
 }
 
 uint64_t estimate_blocks_of(uint64_t size, uint64_t mean, uint64_t random)
 {
-	double blocks = 1 / estimate_chance(size, mean), whole = floor(blocks);
+	double blocks = size < mean ? 1 / estimate_chance(size, mean) : 1, whole = floor(blocks);
 	random = (random ^ random >> 29) * 0x9E3779B97F4A7C15ull;
 	random = (random ^ random >> 32) * 0xD6E8FEB86659FD93ull;
 	return (uint64_t)whole + ((double)(random >> 11) / 9007199254740992.0 < blocks - whole);
@@ -49,7 +47,7 @@ static struct estimate_range solve(const struct estimate *e, double z)
 
 struct estimate_range estimate_range(const struct estimate *e, double most)
 {
-	struct estimate_range r = solve(e, Z);
+	struct estimate_range r = solve(e, ESTIMATE_Z);
 	r.low = fmax(r.low, e->seen);
 	r.high = fmax(fmin(r.high, most), r.low);
 	return r;
@@ -59,6 +57,6 @@ struct estimate_range estimate_range(const struct estimate *e, double most)
 struct estimate_range estimate_range_of_highest(const struct estimate *e, double looks)
 {
 	struct estimate_range r = estimate_range(e, INFINITY);
-	r.low = fmax(solve(e, fmax(Z, sqrt(2 * log(20 * fmax(looks, 1))))).low, e->seen);
+	r.low = fmax(solve(e, fmax(ESTIMATE_Z, sqrt(2 * log(20 * fmax(looks, 1))))).low, e->seen);
 	return r;
 }

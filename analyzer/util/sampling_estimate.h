@@ -13,6 +13,8 @@
 
 #include <stdint.h>
 
+#define ESTIMATE_Z 1.959963984540054 /* of the normal distribution, 95 % lie within */
+
 struct estimate {
 	double sum;      /* estimated */
 	double variance; /* of it, estimated */
@@ -26,8 +28,9 @@ struct estimate_range {
 /* The chance of a block of so many bytes (0 counts as 1). */
 double estimate_chance(uint64_t size, uint64_t mean);
 
-/* The bytes and blocks that one sampled block stands for. Whole numbers, so that sums of them are again zero when the
- * last one has gone: of blocks one of the two next to 1 / chance, by `random`, which makes them right on average. */
+/* The bytes and blocks that one sampled block stands for; one of `mean` bytes or more stands for itself. Whole numbers,
+ * so that sums of them are again zero when the last one has gone: of blocks one of the two next to 1 / chance, by
+ * `random`, which makes them right on average. */
 uint64_t estimate_bytes_of(uint64_t size, uint64_t mean);
 uint64_t estimate_blocks_of(uint64_t size, uint64_t mean, uint64_t random);
 

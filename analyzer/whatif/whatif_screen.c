@@ -210,22 +210,22 @@ static char *framework_text(const struct framework *f)
 static void print_inferred(const struct selection *sel, const struct replay_track *t)
 {
 	char *place = t->switches ? place_of(sel, t->process, &t->switched) : NULL;
-	if (t->switches)
+	if (t->switches) {
 		output_whole_line(STYLE_NONE,
 				  output_format("  the program changes the allocator's settings itself, seen %s %s, "
 						"first by request %s (%s);",
 						COUNT(t->switches), t->switches == 1 ? "time" : "times",
 						COUNT(t->switched.request), place ? place : ""));
-	if (t->switches)
 		output_whole_line(STYLE_NONE,
 				  strdup("  a setting that names expandable_segments is replayed as if it did not"));
-	if (t->held_count)
+	}
+	if (t->held_count) {
 		output_whole_line(STYLE_NONE,
 				  output_format("  another stream still used %s blocks when they were freed "
 						"(record_stream), at most %s at once;",
 						COUNT(t->held_count), BYTES(t->most_held)));
-	if (t->held_count)
 		output_whole_line(STYLE_NONE, strdup("  under other settings they are replayed as free at once"));
+	}
 	free(place);
 }
 

@@ -359,7 +359,7 @@ static void take_as_picked(struct owner_growth *t, const struct model_process *p
 {
 	const double span = t->points ? t->x[t->points - 1] - t->growth.since_x : 0;
 	if (t->growth.kind == GROWTH_LINEAR && t->growth.acceleration <= 0 && span > 0) {
-		const double error = 1.96 * sqrt((double)p->process->sample_bytes * t->growth.bytes) / span;
+		const double error = ESTIMATE_Z * sqrt((double)p->process->sample_bytes * t->growth.bytes) / span;
 		t->growth.rate = t->growth.bytes / span;
 		t->growth.rate_error = fmax(t->growth.rate_error, error);
 	}

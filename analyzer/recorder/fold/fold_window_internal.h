@@ -189,16 +189,16 @@ static inline enum event_space fold_space_of(unsigned class)
 	return space < SPACES_FOLDED ? space : SPACES;
 }
 
+/* The bytes that a block of the heap stands for. */
+static inline uint64_t fold_weigh(const struct fold_window *t, uint64_t size)
+{
+	return estimate_bytes_of(size, t->facts.mean);
+}
+
 /* ---- fold_live.c ---- */
 
 /* The block that a free on `device` frees, in the table `in`. The driver's may be another device's, a pool's only where
  * `device` is 0 (unknown). NULL = no such block is known. */
-/* What a block of the heap stands for. */
-static inline uint64_t fold_weigh(const struct fold_window *t, uint64_t size)
-{
-	return size < t->facts.mean ? estimate_bytes_of(size, t->facts.mean) : size;
-}
-
 struct block *fold_find(const struct fold_window *t, const struct blocks *in, enum event_space space, uint32_t device,
 			uint64_t addr);
 
