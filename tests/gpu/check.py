@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The device tests on a real NVIDIA GPU: PyTorch's own accounting, a real failure, another process, and what tracing costs.
+"""The device tests on a real NVIDIA GPU: PyTorch's own accounting, a real failure, another process, what-if, JAX, and what tracing costs.
 
 usage: check.py [--python PYTHON] [--standin] [CASE...]
 
@@ -54,7 +54,10 @@ if __name__ == "__main__":
     choose(arguments())
 import gpu  # noqa: E402
 import mt  # noqa: E402
+import replays  # noqa: E402
 import torchbooks  # noqa: E402
+
+CAP = "per_process_memory_fraction:0.01"  # of a large card; the stand-in's is as small
 
 
 def here(name):
@@ -103,6 +106,44 @@ def case_another_process():
     held = oom["ledger"]["other_processes"]
     mt.check(held is not None, "other processes were not sampled: %s" % oom["ledger"])
     mt.check(held >= 512 * MIB, "another process has 512 MiB and a context, the ledger says %d" % held)
+
+
+def capped(setting):
+    """The setting, with failures on a large card as well."""
+    return ",".join(filter(None, (setting, CAP if gpu.REAL else None))) or None
+
+
+@mt.variants((None, 1, ()), (replays.EXPANDABLE, 2, ()), (None, 3, ("--plain",)), (replays.EXPANDABLE, 4, ("--plain",)))
+def case_replay(setting, seed, words):
+    """Each request gets the block that it got, and PyTorch has counted what the replay counts."""
+    replays.check_itself(capped(setting), replays.SHORT, seed=seed, words=words)
+    mt.check(replays.run(capped(setting), replays.SHORT, True, seed, words=words).said["retries"] > 0, "no retry")
+
+
+@mt.variants((None, replays.EXPANDABLE), (replays.EXPANDABLE, replays.ROUNDED))
+def case_replay_of_another_setting(setting, changed):
+    replays.check_other(setting, changed, mib=70000 if gpu.REAL else replays.ROOM)
+
+
+@mt.variants(2, 31, 38, 44, 47)
+def case_replay_of_mixed(seed):
+    """Several threads, streams, pinned memory, graphs, expandable segments by turns, failures."""
+    replays.check_mixed(capped(None), 400, seed)
+
+
+def case_jax():
+    """Buffers of XLA's plugin for CUDA: bytes at 20 moments, and each array its line's."""
+    done = gpu.run([gpu.python(), here("arrays.py")], env={"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.05"}, timeout=240)
+    if "no JAX" in done.out:
+        mt.skip("no JAX for CUDA")
+    mt.equal(done.status, 0, done.err[-2000:])
+    told = json.loads(done.out.splitlines()[-1])
+    seen = torchbooks.replay(done.trace)
+    (moments, books), = seen.values()
+    got = [sum(b[1] for one in m.values() for b in one["blocks"]) for m in moments]
+    mt.equal(got, told["moments"], "bytes at each moment")
+    lines = [(s["bytes"], s["blocks"]) for s in done.trace.json("leaks", "--device", "cuda:0")["sites"] if any(f["function"] == "keep" for f in s["stack"])]
+    mt.equal([sum(x) for x in zip(*lines)], [told["kept"], told["kept_blocks"]], "what keep() holds at the end")
 
 
 def cost(env=None, traced=True, *options):
