@@ -2,9 +2,10 @@
  * The hooks of CUDA's runtime and driver, from hooks_cuda.def.
  *
  * The outermost call is the event and names it: cudaMalloc enters cuMemAlloc_v2, which then is only passed on. A free
- * is in the trace before the real call and undone if that failed; an allocation is there after it. Status 4 (the driver
- * is shutting down) means that the process ends: neither a failure nor something to undo. A thread without a context
- * has no device.
+ * is in the trace before the real call and undone if that failed; an allocation is there after it. An allocation that
+ * failed for want of memory is a failure; what else fails was no request for memory, as where PyTorch and NCCL try
+ * whether handles may be shared by a fabric. Status 4 (the driver is shutting down) means that the process ends: there
+ * is nothing to undo. A thread without a context has no device.
  *
  * The addresses of graphs' memory nodes, and of allocations on a stream that is being captured, are MT_CLASS_RESERVED:
  * their memory comes and goes with the graph's launches, which is not known here.
@@ -17,6 +18,7 @@
 #include "shim/hooks/hooks.h"
 
 enum {
+	OUT_OF_MEMORY = 2, /* CUDA_ERROR_OUT_OF_MEMORY, cudaErrorMemoryAllocation */
 	SHUTTING_DOWN = 4, /* CUDA_ERROR_DEINITIALIZED, cudaErrorCudartUnloading */
 };
 
@@ -65,7 +67,7 @@ static __attribute__((noinline)) void note_failure(struct mt_device_event *event
 {
 	uint64_t free = 0, total = 0;
 
-	if (status == SHUTTING_DOWN)
+	if (status != OUT_OF_MEMORY)
 		return;
 	event->device = mt_cuda_id(ordinal);
 	mt_cuda_memory(ordinal, &free, &total);

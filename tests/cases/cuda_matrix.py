@@ -78,6 +78,14 @@ def case_shutting_down():
     compare(want, events(trace))
 
 
+def case_refused_for_other_reasons():
+    """Status 800, not permitted, as where a fabric is asked for that is not there: memory has not run out. Frees are taken back."""
+    out, trace = run([program("matrix"), "handle", "800"])
+    want = [(kind, c, n, a, b, device, 0) for k, c, n, a, b, device, _ in calls(out) if k in (11, 15) for kind in (KINDS[k], "device-undo")]
+    mt.check(len(want) > 20, "only %d frees" % len(want))
+    compare(want, events(trace))
+
+
 def case_without_context():
     """The driver says 201: events without a device."""
     out, trace = run([program("matrix"), "handle", "0", "-1"])

@@ -61,6 +61,8 @@ def of_the_log(log):
         where = line["handle"] if kind in ("array", "mipmapped") or kind == "physical" and what != "map" and what != "unmap" else line["address"]
         if kind not in CLASSES or what == "free" and kind == "physical":
             continue
+        if what == "fail" and line["status"] != 2:
+            continue  # not for want of memory: what is registered twice
         if "Reset" in line["function"]:
             if rows[-1][0] != "reset":
                 rows.append(("reset", 0, 0, line["device"], 0))

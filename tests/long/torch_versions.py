@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The model of PyTorch's allocator against the oldest and the newest CUDA build of PyTorch that the package index has for this Python, and the
-first that tells what was asked for (2.2): the run itself, other settings, graphs. Each is downloaded (0.6 to 0.8 GB) into the build folder."""
+"""The model of PyTorch's allocator against the oldest and the newest CUDA build of PyTorch that the package index has for this Python, the first
+that tells what was asked for (2.2), and one that asks for a fabric first (2.11): the run itself, other settings, graphs. Each is downloaded (0.6 to 0.8 GB) into the build folder."""
 # serial
 # timeout: 3600
 import functools
@@ -18,6 +18,7 @@ NEEDS = "filelock typing-extensions setuptools sympy networkx jinja2 fsspec nump
 CORE = ("libcuda.so.1", "libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13", "libnvidia-ml.so.1")
 OLDEST = (2, 0)  # whose blocks are seen: before it the function that reports them had other parameters
 GROWS = (2, 1)   # has expandable segments
+FABRIC = (2, 11) # with expandable segments asks for memory that a fabric may share first, which the stand-in refuses, as a card without one
 ASKED = (2, 2)   # from here on requests are known: the function that rounds them can be seen
 SEEDS = range(201, 211)
 SETTINGS = (replays.ROUNDED, replays.SPLIT, "max_split_size_mb:200", "roundup_power2_divisions:[16:2,>:4]")
@@ -35,7 +36,8 @@ def versions():
 
 
 def version_of(which):
-    return {"oldest": versions()[0], "asked": next(v for v in versions() if v >= ASKED), "newest": versions()[-1]}[which]
+    return {"oldest": versions()[0], "asked": next(v for v in versions() if v >= ASKED), "fabric": next(v for v in versions() if v >= FABRIC),
+            "newest": versions()[-1]}[which]
 
 
 def install(version):
@@ -75,7 +77,7 @@ def settings(version):
     return (None, replays.EXPANDABLE) if version >= GROWS else (None,)
 
 
-@mt.variants("oldest", "asked", "newest")
+@mt.variants("oldest", "asked", "fabric", "newest")
 def case_the_run_itself(which):
     version = use(which)
     for seed in SEEDS:

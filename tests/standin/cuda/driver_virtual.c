@@ -90,6 +90,9 @@ API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, con
 		return CUDA_ERROR_INVALID_VALUE;
 	if (device < 0)
 		return CUDA_ERROR_INVALID_DEVICE;
+	/* as an H200 without NVLink's fabric answers: PyTorch and NCCL ask for one first, then for a descriptor */
+	if (properties->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC)
+		return CUDA_ERROR_NOT_PERMITTED;
 	driver_lock();
 	CUresult status = CUDA_ERROR_OUT_OF_MEMORY;
 	unsigned i = 0;
