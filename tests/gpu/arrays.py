@@ -14,7 +14,8 @@ except (ImportError, RuntimeError) as why:
     sys.exit(0)
 import numpy
 
-MARK = getattr(ctypes.CDLL(None), "memtrace_mark", lambda name: None)
+SHIM = ctypes.CDLL(None)
+MARK = getattr(SHIM, "memtrace_mark", lambda name: None)
 
 
 @jax.jit
@@ -36,6 +37,7 @@ def drop(n):
 
 
 def main():
+    getattr(SHIM, "memtrace_start", lambda: None)()
     held, moments = [], []
     state = jax.device_put(numpy.ones((1000, 1000), numpy.float32))
     for i in range(20):

@@ -7,6 +7,7 @@ PYTHON (python3) has PyTorch with CUDA. --standin tries the tests themselves on 
 """
 # timeout: 1200
 import argparse
+import functools
 import json
 import os
 import subprocess
@@ -57,7 +58,6 @@ import mt  # noqa: E402
 import replays  # noqa: E402
 import torchbooks  # noqa: E402
 
-CAP = "per_process_memory_fraction:0.01"  # of a large card; the stand-in's is as small
 
 
 def here(name):
@@ -108,16 +108,25 @@ def case_another_process():
     mt.check(held >= 512 * MIB, "another process has 512 MiB and a context, the ledger says %d" % held)
 
 
-def capped(setting):
-    """The setting, with failures on a large card as well."""
-    return ",".join(filter(None, (setting, CAP if gpu.REAL else None))) or None
+@functools.lru_cache(None)
+def cap(mib):
+    """The setting that gives a program so many MiB of a large card; the stand-in's card is as small."""
+    if not gpu.REAL:
+        return None
+    total = int(mt.plain([gpu.python(), "-c", "import torch; print(torch.cuda.mem_get_info()[1])"]).out)
+    return "per_process_memory_fraction:%.6f" % (mib * MIB / total)
+
+
+def capped(setting, mib):
+    return ",".join(filter(None, (setting, cap(mib)))) or None
 
 
 @mt.variants((None, 1, ()), (replays.EXPANDABLE, 2, ()), (None, 3, ("--plain",)), (replays.EXPANDABLE, 4, ("--plain",)))
 def case_replay(setting, seed, words):
     """Each request gets the block that it got, and PyTorch has counted what the replay counts."""
-    replays.check_itself(capped(setting), replays.SHORT, seed=seed, words=words)
-    mt.check(replays.run(capped(setting), replays.SHORT, True, seed, words=words).said["retries"] > 0, "no retry")
+    setting = capped(setting, replays.SHORT - replays.CONTEXT)
+    replays.check_itself(setting, replays.SHORT, seed=seed, words=words)
+    mt.check(replays.run(setting, replays.SHORT, True, seed=seed, words=words).said["retries"] > 0, "no retry")
 
 
 @mt.variants((None, replays.EXPANDABLE), (replays.EXPANDABLE, replays.ROUNDED))
@@ -128,12 +137,12 @@ def case_replay_of_another_setting(setting, changed):
 @mt.variants(2, 31, 38, 44, 47)
 def case_replay_of_mixed(seed):
     """Several threads, streams, pinned memory, graphs, expandable segments by turns, failures."""
-    replays.check_mixed(capped(None), 400, seed)
+    replays.check_mixed(capped(None, 400 - replays.CONTEXT), 400, seed)
 
 
 def case_jax():
     """Buffers of XLA's plugin for CUDA: bytes at 20 moments, and each array its line's."""
-    done = gpu.run([gpu.python(), here("arrays.py")], env={"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.05"}, timeout=240)
+    done = gpu.run([gpu.python(), here("arrays.py")], env={"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.05", "MEMTRACE_PAUSED": "1"}, timeout=240)
     if "no JAX" in done.out:
         mt.skip("no JAX for CUDA")
     mt.equal(done.status, 0, done.err[-2000:])
