@@ -23,6 +23,13 @@ def case_the_run_itself(setting, mib):
     replays.check_itself(setting, mib)
 
 
+@mt.variants("per_process_memory_fraction:0.28", long=["expandable_segments:True,per_process_memory_fraction:0.28"])
+def case_the_pools_own_limit(setting):
+    """The pool gives back what is cached by itself, and no call of the driver failed before. (Where the program empties the cache right before
+    such a request, the trace does not tell it from a retry: not with this seed.)"""
+    replays.check_itself(setting, ROOM, seed=4)
+
+
 @mt.variants((EXPANDABLE, SHORT), long=[(EXPANDABLE, ROOM), (None, SHORT)])
 def case_the_default_stream_alone(setting, mib):
     """No context is current in a thread that has not made a stream: who reserves a range names no device."""

@@ -121,7 +121,7 @@ def capped(setting, mib):
     return ",".join(filter(None, (setting, cap(mib)))) or None
 
 
-@mt.variants((None, 1, ()), (replays.EXPANDABLE, 2, ()), (None, 3, ("--plain",)), (replays.EXPANDABLE, 4, ("--plain",)))
+@mt.variants((None, 4, ()), (replays.EXPANDABLE, 5, ()), (None, 6, ("--plain",)), (replays.EXPANDABLE, 7, ("--plain",)))
 def case_replay(setting, seed, words):
     """Each request gets the block that it got, and PyTorch has counted what the replay counts."""
     setting = capped(setting, replays.SHORT - replays.CONTEXT)

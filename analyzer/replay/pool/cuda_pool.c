@@ -571,10 +571,15 @@ static int part_of(struct cuda_pool *p, uint32_t capture, struct pool_part **par
 	return 0;
 }
 
+static bool may_grow(const struct cuda_pool *p, uint64_t bytes)
+{
+	return p->figures.reserved + segment_for(&p->settings, bytes) <= p->settings.allowed_bytes;
+}
+
 static struct pool_block *grow(struct cuda_pool *p, struct bin *bin, uint64_t stream, uint64_t bytes)
 {
 	uint64_t segment = segment_for(&p->settings, bytes);
-	if (p->figures.reserved + segment > p->settings.allowed_bytes)
+	if (!may_grow(p, bytes))
 		return NULL;
 	if (p->settings.expandable)
 		return expand(p, bin, stream, bytes);
@@ -636,6 +641,11 @@ bool cuda_pool_has(const struct cuda_pool *p, const struct cuda_pool_request *re
 	const uint64_t bytes = rounded(p, request);
 	const struct bin *bin = bin_for(p, request, bytes);
 	return bin && look_for_free(p, bin, request->stream, bytes);
+}
+
+bool cuda_pool_at_limit(const struct cuda_pool *p, const struct cuda_pool_request *request)
+{
+	return !request->capturing && !may_grow(p, rounded(p, request)) && !cuda_pool_has(p, request);
 }
 
 /* What stays before an aligned address, if the request fits behind it. */

@@ -113,6 +113,9 @@ struct cuda_pool_offer {
 };
 struct cuda_pool_offer cuda_pool_offer(const struct cuda_pool *p, const struct cuda_pool_request *request);
 
+/* Whether the pool's own limit keeps it from a segment for the request, which no free block serves. */
+bool cuda_pool_at_limit(const struct cuda_pool *p, const struct cuda_pool_request *request);
+
 /* Whether the driver would be asked for a range of addresses, if the request is not served from the cache. */
 bool cuda_pool_lacks_range(const struct cuda_pool *p, const struct cuda_pool_request *request);
 void cuda_pool_give_back(struct cuda_pool *p, struct pool_block *block);

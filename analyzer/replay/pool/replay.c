@@ -744,8 +744,9 @@ static bool may_be_collection(const struct track *t, bool asked, uint64_t least)
 	       (double)cuda_pool_figures(t->pools[0].pool)->reserved > s->gc_threshold * (double)s->allowed_bytes;
 }
 
-/* Segments (pages) of the pool's went back before anything was refused: somebody emptied the cache. */
-static bool was_emptied(const struct track *t)
+/* Segments (pages) of the pool's went back before the driver refused anything: somebody emptied the cache, unless the
+ * pool may not grow for this request (NULL: there is none) and so did it itself. */
+static bool was_emptied(const struct track *t, const struct cuda_pool_request *r)
 {
 	uint64_t least = UINT64_MAX;
 	bool asked = false;
@@ -756,13 +757,14 @@ static bool was_emptied(const struct track *t)
 		else
 			asked = d->kind == CALL_FAIL || d->kind == CALL_TAKE || d->kind == CALL_MAP;
 	}
-	return least != UINT64_MAX && !may_be_collection(t, asked, least);
+	return least != UINT64_MAX && !may_be_collection(t, asked, least) &&
+	       !(r && cuda_pool_at_limit(t->pools[0].pool, r));
 }
 
-static int empty_as_then(struct track *t)
+static int empty_as_then(struct track *t, const struct cuda_pool_request *r)
 {
 	int e = 0;
-	if (!was_emptied(t))
+	if (!was_emptied(t, r))
 		return 0;
 	for (size_t i = 0; i < t->pass->pools && !e; i++)
 		if (!t->pools[i].ended)
@@ -1173,7 +1175,7 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 	int e = l ? 0 : error_memory();
 	at->bytes = bytes;
 	if (!e)
-		e = empty_as_then(t);
+		e = empty_as_then(t, &r);
 	const struct driver_call *range = refused ? find_call(t, CALL_RESERVE, 0, 0) : NULL;
 	if (!e)
 		e = pool_of(t, x->capture, !refused ? s->addr : range ? range->addr : 0, &r.capture);
@@ -1274,8 +1276,8 @@ static int note_free(struct pass *pass, const struct process *p, uint32_t device
 	struct live *l = find_live(&pass->processes[p->id], device, addr, &t);
 	if (!l)
 		return 0;
-	if (was_emptied(t)) { /* before this block was free */
-		int e = empty_as_then(t);
+	if (was_emptied(t, NULL)) { /* before this block was free */
+		int e = empty_as_then(t, NULL);
 		t->call_count = 0;
 		if (e)
 			return e;

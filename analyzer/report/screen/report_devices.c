@@ -361,12 +361,24 @@ static void process_rows(struct device_ledger_table *t, const struct device_ledg
 	free(pid);
 }
 
+/* Whose memory it is about: that of the failure, else the largest of the recorded ones. UINT32_MAX: none of them. */
+static unsigned row_of(const struct device_ledger *l, uint32_t process)
+{
+	for (unsigned i = 0; i < l->process_count; i++) {
+		const struct process *p = l->processes[i].process;
+		if (p && (process == UINT32_MAX || p->id == process))
+			return i;
+	}
+	return UINT32_MAX;
+}
+
 static void fill_ledger(struct device_ledger_table *t, const struct device_ledger *l, uint32_t subject)
 {
+	const unsigned of = row_of(l, subject);
 	uint64_t others = 0, count = 0;
 	for (unsigned i = 0; i < l->process_count; i++) {
 		const struct device_ledger_process *p = &l->processes[i];
-		bool own = p->process && (subject == UINT32_MAX ? i == 0 : p->process->id == subject);
+		const bool own = i == of;
 		if (i < t->most || own) {
 			process_rows(t, l, p, own,
 				     l->process_count > 1 && subject != UINT32_MAX ? "this process" : p->name);
