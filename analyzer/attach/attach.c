@@ -97,7 +97,8 @@ static int place_library(const struct target *t, const char *library, char *path
 		if (copy(library, outside, t))
 			return 0;
 	}
-	return failed(t, "has another root directory, in which libmemtrace.so can't be placed");
+	return failed(t, target_has_ended(t) ? "has ended"
+					     : "has another root directory, in which libmemtrace.so can't be placed");
 }
 
 /* ---- where the trace goes ---- */
