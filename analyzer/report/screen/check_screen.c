@@ -70,11 +70,19 @@ static void find_count(struct findings *f, bool problem, const char *where, uint
 		find(f, problem, where, ERROR_NO_OFFSET, "%" PRIu64 " %s", n, what);
 }
 
+/* What was freed meanwhile was not seen, as somebody wanted it; what a child has of its parent's neither. */
+static bool lived_through_stop(const struct process *p)
+{
+	for (; p && !p->stops; p = p->origin == MT_ORIGIN_FORK ? p->parent : NULL)
+		;
+	return p != NULL;
+}
+
 static void check_process(struct findings *f, const struct model_process *mp)
 {
 	const struct process *p = mp->process;
 	const struct model_totals *heap = &mp->kind[MODEL_HEAP], *map = &mp->kind[MODEL_MAP];
-	const bool stopped = p->stops != 0; /* what was freed meanwhile was not seen, as somebody wanted it */
+	const bool stopped = lived_through_stop(p);
 	char where[64], part[RECORDED_PART];
 	snprintf(where, sizeof(where), "process %" PRIu32 "-%" PRIu32, p->pid, p->image);
 	uint64_t lost = p->lost_events > mp->lost_events ? p->lost_events : mp->lost_events;
