@@ -546,6 +546,11 @@ enum mt_fold {
 
 enum mt_mark_source { MT_MARK_PROGRAM = 0, MT_MARK_NVTX = 1, MT_MARK_MSTX = 2 };
 
+/* Of MT_DEVICE_ALLOC: BEFORE is no call, but a block that was there already when recording began. node2 is one frame,
+ * the same of all these, which says so. */
+enum mt_alloc_source { MT_ALLOC_CALL = 0, MT_ALLOC_BEFORE = 1 };
+#define MT_BEFORE_NAME "blocks from before the recording"
+
 /* Second slot of MT_DEVICE_*, MT_MARK and MT_FOLD, in the shape of an event whose kind is MT_EXT. */
 struct mt_ext_device {
 	/* ALLOC, FREE: its stream, 0 = default or none; MAP: the handle; FAIL of class POOL: allocated bytes, of
@@ -557,7 +562,7 @@ struct mt_ext_device {
 	uint64_t other;
 	uint32_t class : 8;   /* enum mt_class or enum mt_mark */
 	uint32_t device : 16; /* MT_REC_DEVICE.id; 0 = none (the host, unknown) */
-	uint32_t source : 8;  /* enum mt_mark_source */
+	uint32_t source : 8;  /* enum mt_mark_source; ALLOC: enum mt_alloc_source */
 	uint32_t kind_ext;    /* MT_EXT << 26 */
 	uint32_t status;      /* FAIL: what the API returned */
 	/* ALLOC, FAIL of class POOL: number of the capture that its stream was in; 0 = none. FOLD: see enum mt_fold */

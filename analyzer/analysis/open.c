@@ -324,6 +324,15 @@ static char *imported(const struct selection *sel)
 	return NULL;
 }
 
+/* Of PyTorch's pool, whose snapshot was taken. */
+static bool knows_of_before(const struct process *p)
+{
+	for (unsigned i = 0; i < p->code_count; i++)
+		if (!strcmp(p->codes[i].name, MT_BEFORE_NAME))
+			return true;
+	return false;
+}
+
 char *selection_parts(const struct selection *sel, bool brief)
 {
 	const struct process *first = NULL;
@@ -341,9 +350,13 @@ char *selection_parts(const struct selection *sel, bool brief)
 	if (!first)
 		return NULL;
 	char *others = more ? output_format(" (and %u more)", more) : strdup("");
-	char *text = output_format("pid %u%s was %s%s%s", first->pid, others ? others : "", recorded_part(first, part),
-				   first->stops ? "; what was freed meanwhile looks alive" : "",
-				   first->attached ? "; it was attached to, and blocks from before are not known" : "");
+	char *text =
+		output_format("pid %u%s was %s%s%s", first->pid, others ? others : "", recorded_part(first, part),
+			      first->stops ? "; what was freed meanwhile looks alive" : "",
+			      !first->attached         ? ""
+			      : knows_of_before(first) ? "; it was attached to, and blocks from before are not "
+							 "known, but those of PyTorch's pool"
+						       : "; it was attached to, and blocks from before are not known");
 	free(others);
 	return text;
 }

@@ -136,6 +136,8 @@ int memory_alloc(struct process_memory *memory, const struct device_event *e)
 		return reserve(memory, e);
 	if (e->ext.class == MT_CLASS_SEGMENT)
 		return host_pool_grow(memory, e->slot->addr, e->slot->size, e->ns);
+	if (e->ext.source == MT_ALLOC_BEFORE)
+		memory->before = e->slot->node2;
 	struct share *s = share_of(memory, e->ext.device);
 	int known = s ? e->ext.class == MT_CLASS_ALIAS ? retain(memory, e) : 0 : -MT_EMEMORY;
 	if (known)

@@ -46,6 +46,7 @@ struct model_change {
 	uint64_t device_bytes; /* live of that kind on that device in all processes; 0 of host memory */
 	uint64_t made_ns;      /* when the block was allocated */
 	bool moves;            /* a part of realloc: first the old block is freed, at once the new one is there */
+	bool before;           /* the block was there before recording began */
 	uint64_t ns;
 };
 

@@ -63,6 +63,7 @@ struct process_memory {
 	uint32_t piece_count, free_piece;
 	uint64_t maps_gone;          /* mappings whose last piece was unmapped */
 	uint64_t *last[MODEL_KINDS]; /* by thread: address of its latest allocation */
+	uint32_t before;             /* the node of what was there before recording began; 0 = nothing was said of it */
 	size_t last_room[MODEL_KINDS];
 	struct ring_state *rings;
 	size_t ring_room;

@@ -24,6 +24,7 @@ void process_memory_describe_change(const struct process_memory *memory, const s
 					   .device_bytes = device_bytes,
 					   .made_ns = c->made_ns,
 					   .moves = memory->moves,
+					   .before = memory->before && site->node2 == memory->before,
 					   .ns = ns };
 	memory->model->query.on_change(memory->model->query.arg, &told);
 }

@@ -140,11 +140,27 @@ static void level_track(struct book *b, const struct model_level_change *l)
 	t->now_high = l->high > t->now_high ? l->high : t->now_high;
 }
 
+/* It was there all the time. */
+static void lift_track(struct step_track *t, uint64_t bytes)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		t->low[i] += bytes;
+		t->high[i] += bytes;
+	}
+	t->live += bytes;
+	t->now_low += bytes;
+	t->now_high += bytes;
+}
+
 static void change_track(struct book *b, const struct model_change *c)
 {
 	struct step_track *t = track_of(b, c->kind, c->device);
 	if (!t)
 		return;
+	if (c->before && c->bytes > 0 && !t->leveled) {
+		lift_track(t, (uint64_t)c->bytes);
+		return;
+	}
 	t->live += (uint64_t)c->bytes;
 	if (t->leveled)
 		return;

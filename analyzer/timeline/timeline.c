@@ -81,7 +81,8 @@ static void first_change(void *arg, const struct model_change *change)
 	if (timeline->on_change)
 		timeline->on_change(timeline->arg, change);
 	loop_finder_change(timeline->finder, change);
-	cohorts_count(timeline->cohorts, change);
+	if (!change->before)
+		cohorts_count(timeline->cohorts, change);
 	phases_first_change(timeline->phases, change);
 }
 
@@ -129,7 +130,8 @@ static void second_change(void *arg, const struct model_change *change)
 		timeline->watchers[i].on_change(timeline->watchers[i].arg, change);
 	steps_change(timeline->steps, change);
 	const struct steps_now now = steps_now(timeline->steps, change->process->id);
-	cohorts_change(timeline->cohorts, change, now.begin_ns, now.before_ns);
+	if (!change->before)
+		cohorts_change(timeline->cohorts, change, now.begin_ns, now.before_ns);
 	phases_change(timeline->phases, change);
 }
 

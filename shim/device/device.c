@@ -5,6 +5,7 @@
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/device/device.h"
+#include "shim/device/seen.h"
 #include "shim/host/heap.h"
 #include "shim/trace/record.h"
 #include "shim/trace/recorder.h"
@@ -20,6 +21,7 @@ void mt_device_reset(void)
 {
 	memset(ids, 0, sizeof(ids));
 	count = 0;
+	mt_seen_end();
 }
 
 /* Under the lock. */
@@ -75,13 +77,19 @@ void mt_device_note(enum mt_kind kind, const struct mt_device_event *event)
 				     .other = event->other,
 				     .class = (uint8_t)event->class,
 				     .device = (uint16_t)event->device,
+				     .source = event->told && kind == MT_DEVICE_ALLOC ? MT_ALLOC_BEFORE : 0,
 				     .capture = event->capture };
 	int kept = errno;
 
 	if (kind == MT_DEVICE_ALLOC && event->device && event->class <= MT_CLASS_PHYSICAL &&
 	    mt_heap_is_pool(__builtin_frame_address(0)))
 		mt_heap_pool.device = event->device; /* a pool has got it */
-	mt_record_device(kind, event->hook, event->addr, event->bytes, &ext, event->caller);
+	if (__builtin_expect(mt_seen_on, 0) && !event->told)
+		mt_seen_note(kind, event->class, event->addr);
+	if (event->told)
+		mt_record_told(kind, event->hook, event->addr, event->bytes, &ext, event->told);
+	else
+		mt_record_device(kind, event->hook, event->addr, event->bytes, &ext, event->caller);
 	errno = kept;
 }
 

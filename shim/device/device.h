@@ -74,6 +74,7 @@ struct mt_device_event {
 	uint32_t device;  /* MT_REC_DEVICE.id or 0 */
 	uint32_t capture; /* for blocks of a pool: see struct mt_ext_device */
 	const void *caller;
+	uint32_t told; /* no call but what somebody says, whose node this is: seen.h */
 };
 
 /* Record the event. Both keep errno. */

@@ -16,6 +16,7 @@
 #include "shim/device/cuda.h"
 #include "shim/device/device.h"
 #include "shim/device/pool.h"
+#include "shim/device/pool_before.h"
 #include "shim/hooks/hooks.h"
 
 /* c10::Device, c10::Stream and c10::cuda::CUDAStream, which is a Stream. */
@@ -131,6 +132,7 @@ static __attribute__((noinline)) void note(void *p, int64_t size, int ordinal, c
 	} else {
 		mt_device_note(MT_DEVICE_FREE, &event);
 	}
+	mt_pool_before_look();
 	errno = kept;
 }
 

@@ -24,6 +24,7 @@ const char *const mt_hook_names[MT_HOOKS] = {
 #define HAND(library, name, params, args) #name,
 #include "shim/hooks/hooks_cuda.def"
 #define HAND(name, symbol) #name,
+#define ID(name)           #name,
 #include "shim/hooks/hooks_pool.def"
 #undef HAND
 #define TAKE(name, symbol) #name,

@@ -43,6 +43,7 @@ enum mt_hook {
 #define HAND(library, name, params, args) MT_HOOK_##name,
 #include "shim/hooks/hooks_cuda.def"
 #define HAND(name, symbol) MT_HOOK_##name,
+#define ID(name)           MT_HOOK_##name,
 #include "shim/hooks/hooks_pool.def"
 #undef HAND
 #define TAKE(name, symbol) MT_HOOK_##name,

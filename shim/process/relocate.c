@@ -175,7 +175,7 @@ static void *hook_for(struct look *l, const struct dl_phdr_info *info, const str
 	const char *name = s->names + s->table[symbol].st_name, *version;
 	void *hook = mt_symbols_find(&l->own, name);
 
-	if (!hook && (mt_wrap_row(name) || mt_new_is(name))) {
+	if (!hook) {
 		version = wanted_version(info, s, symbol);
 		hook = mt_symbols_find_version(&l->own, name, version ? version : "MEMTRACE_HOOKS");
 	}

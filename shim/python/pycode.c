@@ -248,6 +248,25 @@ uint32_t mt_pycode_id(const struct mt_pyruntime *rt, uintptr_t code)
 	return id;
 }
 
+uint32_t mt_pycode_named(const char *text)
+{
+	struct mt_rec_code rec = { .version = 0x30b };
+	uint64_t signals;
+
+	mt_sys_block_signals(&signals);
+	if (mt_lock_take(&mt_process.lock)) {
+		if (ids < MT_PY_MAX_CODE) {
+			rec.id = ++ids;
+			mt_log_write(MT_REC_CODE,
+				     (struct mt_part[]){ { &rec, sizeof(rec) }, { "", 1 }, { text, strlen(text) + 1 } },
+				     3);
+		}
+		mt_lock_drop(&mt_process.lock);
+	}
+	mt_sys_restore_signals(&signals);
+	return rec.id;
+}
+
 /* ---- deaths ---- */
 
 /* Under the lock, so that the entry isn't just being copied to a larger table. */

@@ -23,6 +23,9 @@ int mt_pycode_watch(struct mt_pyruntime *rt);
 /* Id of the code object at `code`; 0 if it is none or no more can be recorded. Async-signal-safe. */
 uint32_t mt_pycode_id(const struct mt_pyruntime *rt, uintptr_t code);
 
+/* Id of code that there is none of: a name for what has no line. 0 = no more can be recorded. */
+uint32_t mt_pycode_named(const char *name);
+
 /* The text of a str, as UTF-8, cut; "" if it is none. Uses memory that one caller at a time may use: whoever holds
  * mt_process.lock, or runs alone. `to` has room for MT_PYCODE_TEXT bytes. */
 #define MT_PYCODE_TEXT 2049u

@@ -475,20 +475,31 @@ void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_e
 	record(e, 2, caller);
 }
 
-void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t size, const struct mt_ext_device *ext,
-		      const void *caller)
+static void record_device(const struct mt_event *slot, const struct mt_ext_device *ext, const void *caller)
 {
-	if (mt_record_is_off())
-		return;
-	struct mt_event e[2] = { { .ticks = mt_gives_back(kind) ? mt_ticks() : mt_ticks_ordered(),
-				   .addr = addr,
-				   .size = size,
-				   .hook = hook,
-				   .kind = kind } };
+	struct mt_event e[2] = { *slot };
 
+	e[0].ticks = mt_gives_back(slot->kind) ? mt_ticks() : mt_ticks_ordered();
 	__builtin_memcpy(&e[1], ext, sizeof(*ext));
 	e[1].kind = MT_EXT;
 	record(e, 2, caller);
+}
+
+void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t size, const struct mt_ext_device *ext,
+		      const void *caller)
+{
+	if (!mt_record_is_off())
+		record_device(&(struct mt_event){ .addr = addr, .size = size, .hook = hook, .kind = kind }, ext,
+			      caller);
+}
+
+void mt_record_told(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t size, const struct mt_ext_device *ext,
+		    uint32_t python)
+{
+	if (!mt_record_is_off())
+		record_device(
+			&(struct mt_event){ .addr = addr, .size = size, .hook = hook, .kind = kind, .node2 = python },
+			ext, NULL);
 }
 
 void mt_record_unmap(unsigned hook, const void *p, size_t bytes)
