@@ -3,9 +3,9 @@
  * to, or that recording was switched on in later. Each block in use becomes an event as of its allocation, and so does
  * each segment. Their stack is one frame that says where they are from.
  *
- * The allocator is asked by the interpreter's main thread, between two instructions of the program's, as a Python signal
- * handler would be: by Py_AddPendingCall(). It is asked to be when the pool is used for the first time, so a program
- * that doesn't use it is left alone. Nothing is imported or initialised, and no error stays.
+ * The allocator is asked by the interpreter's main thread, between two instructions of the program's, where a Python
+ * signal handler would run: by Py_AddPendingCall(). That is called when the pool is first used, so a program that
+ * doesn't use it is left alone. Nothing is imported or initialised, and no error stays.
  */
 #ifndef MT_DEVICE_POOL_BEFORE_H
 #define MT_DEVICE_POOL_BEFORE_H

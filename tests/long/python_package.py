@@ -2,6 +2,7 @@
 """The package libmemtrace with the real libraries that it is for: pytest with xdist, IPython, Hugging Face's Trainer, Lightning, MindSpore."""
 # timeout: 2400
 # serial: large frameworks
+import ast
 import json
 import os
 import re
@@ -354,6 +355,38 @@ def case_kernel():
     mt.check(done.status == 0 and re.search(r"\n +30\.0 MiB +\S+ % +load +In \[2\]:2\b", done.out), done)
     peak = mt.execute([mt.MEMTRACE, "peak", *(os.path.join(there, name) for name in os.listdir(there))])
     mt.check("In [3]:1" in peak.out and not re.search(r"run_cell|run_code|do_execute|\d+\.py:\d", peak.out), peak)
+
+
+ATTACHED_KERNEL = """
+import sys
+from jupyter_client.manager import start_new_kernel
+manager, client = start_new_kernel(kernel_name="python3")
+def run(cell):
+    said = []
+    done = client.execute_interactive(cell, timeout=120, output_hook=lambda m: said.append(m["content"].get("text", "") if m["msg_type"] == "stream" else m["msg_type"]))
+    return done["content"]["status"] + ": " + "".join(s for s in said if s not in ("status", "execute_input"))
+print([run(cell) for cell in sys.argv[1:]])
+client.stop_channels()
+manager.shutdown_kernel()
+"""
+
+
+def case_kernel_that_was_not_preloaded():
+    """%load_ext attaches to it and says so; what cells make from then on is known, by line, and what was there before is no part of it."""
+    python, there = reach.python("ipykernel"), mt.scratch("notebook")
+    env = mt.clean_env(**reach.environment(IPYTHONDIR=mt.scratch("ipython"), JUPYTER_DATA_DIR=mt.scratch("jupyter")))
+    cells = ["import threading\nbefore = bytearray(20 << 20)", "%load_ext libmemtrace", "def load(n):\n    return bytearray(n << 20)", "kept = load(30)",
+             "del before; print(len(kept), threading.active_count() > 0)", "%memtrace report", "%load_ext libmemtrace"]
+    done = mt.execute([python, "-c", ATTACHED_KERNEL, *cells], env=env, cwd=there, timeout=300)
+    mt.equal(done.status, 0, done)
+    said = ast.literal_eval(done.out)
+    mt.equal([s[:4] for s in said], ["ok: "] * len(cells), "no cell fails: %s" % said)
+    mt.check(re.fullmatch(r"ok: memtrace records this kernel from now on, to \S+\n", said[1]), said[1])
+    mt.equal((said[0], said[2], said[4]), ("ok: ", "ok: ", "ok: 31457280 True\n"), "what cells print")
+    mt.check(re.search(r"\n +30\.0 MiB +\S+ % +load +In \[3\]:2\b", said[5]) and "was attached to" in said[5], said[5])
+    mt.check("20.0 MiB" not in said[5], said[5])
+    trace = mt.Trace(os.path.join(there, [n for n in os.listdir(there) if n.startswith("memtrace-notebook-")][0])).settle()
+    mt.equal(trace.tool("check").status, 0, trace.tool("check"))
 
 
 mt.main()
