@@ -44,7 +44,15 @@ static int no_debug(Dwfl_Module *module, void **user, const char *name, Dwarf_Ad
 
 static const Dwfl_Callbacks callbacks = { .find_elf = find_elf, .find_debuginfo = no_debug };
 
-/* The modules as they are now. Of another root the files have the target's names. */
+/* Of another root a file has the target's name; of one that is a folder here (chroot), perhaps the name that it has
+ * here. */
+static const char *file_of(const struct target *t, const char *name, char *to, size_t size)
+{
+	snprintf(to, size, "/proc/%d/root%s", (int)t->pid, name);
+	return t->other_root && access(to, R_OK) == 0 ? to : name;
+}
+
+/* The modules as they are now. */
 static void report(struct place *p)
 {
 	dwfl_report_begin(p->dwfl);
@@ -57,11 +65,7 @@ static void report(struct place *p)
 			continue;
 		while (i + 1 < t->range_count && !strcmp(t->ranges[i + 1].path, r->path) && t->ranges[i + 1].offset)
 			end = t->ranges[++i].end;
-		if (t->other_root)
-			snprintf(path, sizeof(path), "/proc/%d/root%s", (int)t->pid, r->path);
-		else
-			snprintf(path, sizeof(path), "%s", r->path);
-		dwfl_report_module(p->dwfl, path, r->start, end);
+		dwfl_report_module(p->dwfl, file_of(t, r->path, path, sizeof(path)), r->start, end);
 	}
 	dwfl_report_end(p->dwfl, NULL, NULL);
 }

@@ -253,6 +253,34 @@ def case_root_attaches_to_another_user():
     shutil.rmtree(mt.Trace(path).settle().path)
 
 
+def rooted(kind, seconds):
+    """A program in a root directory of its own, in which there is nothing but what it needs."""
+    mt.need_root()
+    root = mt.scratch("root")
+    program = mt.program("attachee")
+    for path in [program] + re.findall(r"(?m)(/\S+) \(0x", mt.execute(["ldd", program]).out):
+        there = root + (path if path != program else "/attachee")
+        os.makedirs(os.path.dirname(there), exist_ok=True)
+        shutil.copy(path, there)
+    for name in ("proc", "dev", "tmp"):
+        os.makedirs(os.path.join(root, name))
+    mounts = 'mount --rbind /proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" "$@"'
+    return root, attaching.Target([mt.need("unshare"), "-m", "sh", "-c", mounts, root, "/attachee", kind, str(seconds)])
+
+
+@mt.variants("malloc", "wait")
+def case_in_another_root(kind):
+    root, target = rooted(kind, 2)
+    done = target.memtrace("start", str(target.pid), output=False)
+    mt.equal((done.status, done.err), (0, ""), done)
+    mt.equal(target.end(), WHOLE)
+    (name,) = [n for n in os.listdir(os.path.join(root, "tmp")) if n.startswith("memtrace-attachee")]
+    mt.equal(done.out.split(":")[0], "/proc/%d/root/tmp/%s" % (target.pid, name), "where the trace is")
+    trace = mt.Trace(os.path.join(root, "tmp", name))
+    mt.equal(mt.execute([mt.MEMTRACE, "record", trace.path]).status, 0)
+    mt.equal(trace.tool("check").status, 0, trace.tool("check"))
+
+
 def case_opened_by_the_program():
     """dlopen of the library hooks the program, too."""
     source = """#include <dlfcn.h>
