@@ -5,6 +5,7 @@
  *
  *	struct arch_thread            registers, vector state and signal mask of a stopped thread
  *	arch_save(), arch_restart()   reads them; the number of the system call that is to go on, or -1
+ *	arch_goes_on()                whether it waits in that call, and has not got what it waits for
  *	arch_words()                  its registers as words, where pointers are looked for
  *	arch_frame_room()             bytes below the stack pointer for arch_call(), without what is passed
  *	arch_call()                   makes the thread call a function; one step in which the registers change

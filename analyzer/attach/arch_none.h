@@ -23,6 +23,11 @@ static inline bool arch_save(pid_t tid, struct arch_thread *t)
 	(void)t;
 	return false;
 }
+static inline bool arch_goes_on(const struct arch_thread *t)
+{
+	(void)t;
+	return false;
+}
 static inline size_t arch_words(const struct arch_thread *t, void *to)
 {
 	(void)t;

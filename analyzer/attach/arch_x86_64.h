@@ -84,17 +84,23 @@ static inline bool arch_save(pid_t tid, struct arch_thread *t)
 	return true;
 }
 
+static inline bool arch_goes_on(const struct arch_thread *t)
+{
+	int64_t error = -(int64_t)t->regs.rax;
+
+	return t->call >= 0 && error >= ERESTARTSYS_ && error <= ERESTART_RESTARTBLOCK_ && error != 515;
+}
+
 /* Where the thread goes on, without the kernel's help. `block`: it still knows how far a wait had come. */
 static inline struct user_regs_struct arch_next(const struct arch_thread *t, bool block)
 {
 	struct user_regs_struct r = t->regs;
-	int64_t error = -(int64_t)r.rax;
 
 	r.orig_rax = (uint64_t)-1;
-	if (t->call < 0 || error < ERESTARTSYS_ || error > ERESTART_RESTARTBLOCK_ || error == 515)
+	if (!arch_goes_on(t))
 		return r;
 	r.rip -= 2;
-	r.rax = error == ERESTART_RESTARTBLOCK_ && block ? SYS_restart_syscall : (uint64_t)t->call;
+	r.rax = -(int64_t)t->regs.rax == ERESTART_RESTARTBLOCK_ && block ? SYS_restart_syscall : (uint64_t)t->call;
 	return r;
 }
 

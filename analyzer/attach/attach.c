@@ -189,7 +189,7 @@ static int load(struct target *t, const char *library)
 		return e;
 	const char *name = strrchr(path, '/');
 	snprintf(waits, sizeof(waits), "%.*s" MT_ATTACH_WAITS "%s", (int)(name - path), path, name + 1);
-	e = inject_call(t, at, waits, strlen(waits) + 1, flags, true);
+	e = inject_call(t, at, waits, strlen(waits) + 1, flags, INJECT_WAITS_FOR_LOADER);
 	if (!e)
 		e = target_ranges(t);
 	if (!e && !attach_is_loaded(t->pid))
@@ -216,8 +216,9 @@ static int call(struct target *t, struct mt_attach *a, enum mt_attach_step step)
 	a->bytes = sizeof(*a);
 	a->step = step;
 	a->result = MT_ATTACH_NONE;
-	int e = inject_call(t, at, a, sizeof(*a), 0, false);
-	if (e || a->result == MT_ATTACH_DONE)
+	int e = inject_call(t, at, a, sizeof(*a), 0,
+			    step == MT_ATTACH_FORKS ? INJECT_WAITS_FOR_FORK : INJECT_WAITS_FOR_NONE);
+	if (e || a->result == MT_ATTACH_DONE || a->result == MT_ATTACH_READY)
 		return e;
 	return failed(t, a->result == MT_ATTACH_NO_TRACE ? "can't make a trace directory there: name another with -o"
 			 : a->result == MT_ATTACH_OFF
@@ -236,6 +237,8 @@ int attach(pid_t pid, const char *library, const char *output, const char *setti
 		e = failed(&t, "the settings are too long");
 	if (!e && !attach_is_loaded(pid))
 		e = load(&t, library);
+	if (!e)
+		e = call(&t, &a, MT_ATTACH_FORKS);
 	if (!e)
 		e = call(&t, &a, MT_ATTACH_HOOK);
 	if (!e) {

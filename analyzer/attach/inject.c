@@ -184,9 +184,17 @@ static bool waits_for_loader(const struct target *t, pid_t tid)
 	return rank_of(t->pid, tid) == 0 && target_loader_is_busy(t);
 }
 
-static int follow(const struct target *t, pid_t tid, const struct arch_thread *thread, uint64_t top, bool loads)
+/* A thread that was stopped. */
+static bool still_waits(pid_t tid)
 {
-	uint64_t begin = ticks_mono_ns(), until = begin + (loads ? LOCK_WITHIN : CALL_WITHIN);
+	static struct arch_thread now;
+	return arch_save(tid, &now) && now.call == SYS_futex && arch_goes_on(&now);
+}
+
+static int follow(const struct target *t, pid_t tid, const struct arch_thread *thread, uint64_t top,
+		  enum inject_waits waits)
+{
+	uint64_t begin = ticks_mono_ns(), until = begin + (waits ? LOCK_WITHIN : CALL_WITHIN);
 	int status, request = PTRACE_SYSCALL;
 	unsigned long signal = 0;
 	for (unsigned stops = 0;; stops++) {
@@ -197,16 +205,24 @@ static int follow(const struct target *t, pid_t tid, const struct arch_thread *t
 		request = PTRACE_SYSCALL;
 		signal = 0;
 		if (!next_stop(tid, until, &status)) {
-			bool waits = loads && waits_for_loader(t, tid);
-			if (!waits && until < begin + CALL_WITHIN) { /* a slow disk */
+			bool locked = waits == INJECT_WAITS_FOR_LOADER ? waits_for_loader(t, tid)
+								       : waits && rank_of(t->pid, tid) == 0;
+			if (!locked && until < begin + CALL_WITHIN) { /* a slow disk */
 				until = begin + CALL_WITHIN;
 				request = 0;
 				continue;
 			}
-			if (waits && !ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) &&
-			    next_stop(tid, ticks_mono_ns() + SECOND, &status) && is_event_stop(status)) {
+			if (locked && !ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) &&
+			    next_stop(tid, ticks_mono_ns() + SECOND, &status) &&
+			    (is_event_stop(status) || is_syscall_stop(status))) {
+				if (!still_waits(tid)) { /* it has just got the lock */
+					until = begin + CALL_WITHIN;
+					continue;
+				}
 				come_back(tid, thread);
-				return failed(t, "was just loading a library: try again");
+				return failed(t, waits == INJECT_WAITS_FOR_LOADER
+							 ? "was just loading a library: try again"
+							 : "was just forking: try again");
 			}
 			/* interrupted, it can be let go: the call returns by itself */
 			if (!ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) &&
@@ -231,7 +247,7 @@ static int follow(const struct target *t, pid_t tid, const struct arch_thread *t
 }
 
 static int call_in(struct target *t, pid_t tid, const struct arch_thread *thread, uint64_t function, void *passed,
-		   size_t bytes, uint64_t second, bool loads)
+		   size_t bytes, uint64_t second, enum inject_waits waits)
 {
 	uint64_t at = (thread->sp - ARCH_RED_ZONE - bytes) & ~63ull, arguments[2] = { at, second }, restorer = 0;
 	uint8_t *text = NULL;
@@ -254,7 +270,7 @@ static int call_in(struct target *t, pid_t tid, const struct arch_thread *thread
 		return failed(t, "its memory can't be written to");
 	}
 	step(3);
-	int e = follow(t, tid, thread, at, loads);
+	int e = follow(t, tid, thread, at, waits);
 	if (!e && !target_read(t, at, passed, bytes))
 		e = failed(t, "has ended while it was attached to");
 	return e;
@@ -300,7 +316,7 @@ static void let_stray_go(void)
 }
 
 static int look_for_place(struct target *t, struct place *p, uint64_t function, void *passed, size_t bytes,
-			  uint64_t second, bool loads)
+			  uint64_t second, enum inject_waits waits)
 {
 	static struct candidate threads[MOST_THREADS];
 	static struct arch_thread thread;
@@ -325,7 +341,7 @@ static int look_for_place(struct target *t, struct place *p, uint64_t function, 
 			}
 			const char *not_here = place_is_unsafe(p, threads[i].tid, &thread);
 			if (!not_here)
-				return call_in(t, threads[i].tid, &thread, function, passed, bytes, second, loads);
+				return call_in(t, threads[i].tid, &thread, function, passed, bytes, second, waits);
 			why = not_here;
 			leave(threads[i].tid, &thread);
 		}
@@ -338,13 +354,14 @@ static int look_for_place(struct target *t, struct place *p, uint64_t function, 
 	return failed(t, text);
 }
 
-int inject_call(struct target *t, uint64_t function, void *passed, size_t bytes, uint64_t second, bool loads)
+int inject_call(struct target *t, uint64_t function, void *passed, size_t bytes, uint64_t second,
+		enum inject_waits waits)
 {
 	struct place *p = place_new(t);
 	if (!p)
 		return failed(t, "its stacks can't be read");
 	clock_runs(true);
-	int e = look_for_place(t, p, function, passed, bytes, second, loads);
+	int e = look_for_place(t, p, function, passed, bytes, second, waits);
 	clock_runs(false);
 	place_free(p);
 	return e;

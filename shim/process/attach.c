@@ -19,7 +19,7 @@
 
 #define LIBRARY "libmemtrace.so"
 
-static void (*set_up)(void);
+static void (*set_up)(void), (*set_forks)(void);
 static char given[sizeof(((struct mt_attach *)0)->settings)];
 
 MT_EXPORT int memtrace_attach(struct mt_attach *a);
@@ -154,9 +154,10 @@ static void begin(void)
 	}
 }
 
-void mt_attach_boot(void (*how)(void))
+void mt_attach_boot(void (*how)(void), void (*forks)(void))
 {
 	set_up = how;
+	set_forks = forks;
 	if (is_to_wait() || !enter())
 		return;
 	export_all();
@@ -236,7 +237,11 @@ int memtrace_attach(struct mt_attach *a)
 		return -1;
 	if (state == MT_STATE_OFF)
 		say(a, MT_ATTACH_OFF);
-	else if (state == MT_STATE_NEW && !set_up) /* preloaded: its first event is to begin, not we */
+	else if (a->step == MT_ATTACH_FORKS) {
+		if (set_forks)
+			set_forks();
+		say(a, MT_ATTACH_READY);
+	} else if (state == MT_STATE_NEW && !set_up) /* preloaded: its first event is to begin, not we */
 		say(a, MT_ATTACH_NOTHING);
 	else if (a->step == MT_ATTACH_HOOK && state == MT_STATE_NEW)
 		say(a, first_hook(a));

@@ -9,8 +9,8 @@
 /* Nonzero in the constructor of a library that the program has loaded after its start: libc is before us. */
 int mt_attach_is_late(void);
 
-/* The rest of such a constructor. `how` does what a process needs once it has entered; now, or when
- * memtrace_attach() is called. */
-void mt_attach_boot(void (*how)(void));
+/* The rest of such a constructor. `how` does what a process needs once it has entered, `forks` registers
+ * handlers of forks; now, or when memtrace_attach() is called. */
+void mt_attach_boot(void (*how)(void), void (*forks)(void));
 
 #endif

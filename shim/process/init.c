@@ -25,6 +25,8 @@
 /* Our handler is registered before anybody's and so runs last, closest to the fork. */
 static void before_fork(void)
 {
+	if (!mt_process.pid) /* attached to, and nothing more has come */
+		return;
 	if (mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner())
 		mt_modules_check();
 	mt_life_before_fork();
@@ -37,17 +39,39 @@ static void at_exit(int status, void *unused)
 	mt_life_ends(MT_EXIT_CODE, status & 0xff);
 }
 
-/* musl has no __register_atfork, but pthread_atfork as a function of its own; it tells no handler the exit status. */
-static void set_handlers(void)
+static void after_fork(void)
 {
+	if (mt_process.pid)
+		mt_life_after_fork();
+}
+
+static void forked(void)
+{
+	if (mt_process.pid)
+		mt_life_forked();
+}
+
+/* Once. musl has no __register_atfork, but pthread_atfork as a function of its own. */
+static void set_fork_handlers(void)
+{
+	static int done;
 	const struct mt_libc *libc = mt_libc();
 
+	if (done)
+		return;
 	if (libc->__register_atfork)
-		libc->__register_atfork(before_fork, mt_life_after_fork, mt_life_forked, NULL);
+		libc->__register_atfork(before_fork, after_fork, forked, NULL);
 	else if (libc->pthread_atfork)
-		libc->pthread_atfork(before_fork, mt_life_after_fork, mt_life_forked);
-	if (libc->on_exit)
-		libc->on_exit(at_exit, NULL);
+		libc->pthread_atfork(before_fork, after_fork, forked);
+	done = 1; /* the call may be undone while it waits */
+}
+
+/* musl has no on_exit: it tells no handler the status. */
+static void set_handlers(void)
+{
+	set_fork_handlers();
+	if (mt_libc()->on_exit)
+		mt_libc()->on_exit(at_exit, NULL);
 }
 
 static void set_up_rest(void)
@@ -83,7 +107,7 @@ __attribute__((constructor)) static void init(void)
 	int kept = errno; /* 0: a program may count on it */
 
 	if (mt_attach_is_late()) {
-		mt_attach_boot(set_up_late);
+		mt_attach_boot(set_up_late, set_fork_handlers);
 		errno = kept;
 		return;
 	}

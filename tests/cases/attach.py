@@ -132,6 +132,58 @@ int main(int n, char **a) {
     mt.equal(target.end(), ("loaded\n", "", 0))
 
 
+def case_fork_is_under_way():
+    """Before glibc 2.36 whoever registers a handler waits while a fork's handlers run, and one of these may wait for the thread that is asked to: here the
+    function does so itself. The call is undone, and the next one attaches."""
+    library = """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+pthread_mutex_t under_way = PTHREAD_MUTEX_INITIALIZER;
+int registered;
+int __register_atfork(void (*a)(void), void (*b)(void), void (*c)(void), void *d) {
+	int (*real)(void (*)(void), void (*)(void), void (*)(void), void *) = dlvsym(RTLD_NEXT, "__register_atfork", "GLIBC_2.3.2");
+	pthread_mutex_lock(&under_way);
+	registered++;
+	pthread_mutex_unlock(&under_way);
+	return real(a, b, c, d);
+}
+"""
+    program = """#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+extern pthread_mutex_t under_way;
+extern int registered;
+static void *wait_for_end(void *end) { return pthread_barrier_wait(end), NULL; }
+int main(void) {
+	pthread_barrier_t end;
+	pthread_t other;
+	char line[9];
+	pthread_mutex_lock(&under_way);
+	pthread_barrier_init(&end, NULL, 2);
+	pthread_create(&other, NULL, wait_for_end, &end);
+	puts("ready");
+	while (fflush(stdout), fgets(line, sizeof(line), stdin) && *line == 'u')
+		printf("%d\\n", (pthread_mutex_unlock(&under_way), registered));
+	free(malloc(100));
+	pthread_barrier_wait(&end);
+	pthread_join(other, NULL);
+	printf("ended %d\\n", registered);
+	return 3;
+}
+"""
+    folder = mt.scratch("forks")
+    with open(os.path.join(folder, "map"), "w", encoding="utf-8") as f:
+        f.write("GLIBC_2.3.2 { global: __register_atfork; }; NONE { global: *; };\n")
+    path = built("libforks.so", library, "-shared", "-fPIC", "-Wl,--version-script=" + os.path.join(folder, "map"), "-ldl", "-lpthread")
+    target = attaching.Target([built("forks", program, "-Wl," + path + ",-rpath," + os.path.dirname(path), "-lpthread")])
+    refused = target.memtrace("start", str(target.pid))
+    mt.check(refused.status == 3 and "was just forking: try again" in refused.err, refused)
+    mt.equal(target.ask("u"), "0", "what waited was undone")
+    target.start()
+    mt.equal(target.end(b"q\n"), ("ended 1\n", "", 3))
+    mt.equal(target.trace().tool("check").status, 0)
+
+
 def case_run_pid():
     """memtrace run --pid: until the program ends, and until Ctrl-C; then the report, and the program is as before."""
     target = attachee("talk", 0)
