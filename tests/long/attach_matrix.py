@@ -5,6 +5,7 @@ which docs/design/attach.md quotes."""
 # serial
 # timeout: 7200
 import concurrent.futures
+import glob
 import os
 import random
 import shutil
@@ -46,7 +47,7 @@ NODE_BUSY = "console.log('ready'); t = Date.now(); a = []; while (Date.now() - t
 def interpreters():
     """Each CPython that can be found, once."""
     found = {}
-    for path in [os.path.join(folder, "python3" + minor) for folder in os.environ["PATH"].split(":") + ["/usr/bin"] for minor in ("", ".8", ".9", ".10", ".11", ".12", ".13", ".14")]:
+    for path in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))) + [os.path.join(folder, "python3" + minor) for folder in os.environ["PATH"].split(":") + ["/usr/bin"] for minor in ("", ".8", ".9", ".10", ".11", ".12", ".13", ".14")]:
         if os.access(path, os.X_OK):
             done = subprocess.run([path, "-c", "import sys; print(sys.version.split()[0], sys.executable)"], capture_output=True, text=True, check=False)
             if done.returncode == 0:
