@@ -1,6 +1,7 @@
 /* The stand-in libcuda.so.1, first part: life, devices, contexts, streams, events, modules, copies. */
 #include "memory.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -744,32 +745,76 @@ API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
 
 /* ---- copies: of linear memory; arrays have no contents ---- */
 
-static CUresult copy(uint64_t to, uint64_t from, size_t n)
+#define PAGE 4096
+#define PAGES_AT_ONCE 2048
+#define LARGE_COPY (1 << 20)
+
+static bool on_device(uint64_t address)
 {
-	ALIVE();
-	memmove((void *)(uintptr_t)to, (void *)(uintptr_t)from, n);
-	return CUDA_SUCCESS;
+	driver_lock();
+	struct block *block = block_around(address);
+	bool device = block && (1 << block->kind & (DEVICE_KINDS | 1 << RESERVATION));
+	driver_unlock();
+	return device;
 }
 
 /* Zeros need no memory: what was never written reads as zero. */
+static void fill_zeros(uint64_t start, size_t n)
+{
+	uint64_t first = round_up(start, PAGE), end = (start + n) / PAGE * PAGE;
+	if (end <= first) {
+		memset((void *)(uintptr_t)start, 0, n);
+		return;
+	}
+	space_clear(first, end - first);
+	memset((void *)(uintptr_t)start, 0, first - start);
+	memset((void *)(uintptr_t)end, 0, start + n - end);
+}
+
+/* What was never written is not written in the copy either. */
+static void copy_written(uint64_t to, uint64_t from, size_t n, int pagemap)
+{
+	uint64_t page[PAGES_AT_ONCE];
+	for (uint64_t end = from + n, next; from < end; to += next - from, from = next) {
+		uint64_t first = from / PAGE, pages = (end + PAGE - 1) / PAGE - first;
+		if (pages > PAGES_AT_ONCE)
+			pages = PAGES_AT_ONCE;
+		size_t bytes = pages * sizeof *page;
+		if (pread(pagemap, page, bytes, (off_t)(first * sizeof *page)) != (ssize_t)bytes)
+			memset(page, 255, bytes);
+		bool written = page[0] >> 62 != 0; /* in memory, or swapped out */
+		uint64_t same = 1;
+		while (same < pages && (page[same] >> 62 != 0) == written)
+			same++;
+		next = (first + same) * PAGE < end ? (first + same) * PAGE : end;
+		if (written)
+			memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, next - from);
+		else
+			fill_zeros(to, next - from);
+	}
+}
+
+static CUresult copy(uint64_t to, uint64_t from, size_t n)
+{
+	ALIVE();
+	bool apart = to + n <= from || from + n <= to;
+	int pagemap = n >= LARGE_COPY && apart && on_device(to) && on_device(from) ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1;
+	if (pagemap < 0) {
+		memmove((void *)(uintptr_t)to, (void *)(uintptr_t)from, n);
+		return CUDA_SUCCESS;
+	}
+	copy_written(to, from, n, pagemap);
+	close(pagemap);
+	return CUDA_SUCCESS;
+}
+
 static CUresult fill(CUdeviceptr start, unsigned char value, size_t n)
 {
 	ALIVE();
-	uint64_t first = round_up(start, 4096), end = (start + n) / 4096 * 4096;
-	if (value || end <= first) {
-		memset((void *)(uintptr_t)start, value, n);
-		return CUDA_SUCCESS;
-	}
-	driver_lock();
-	struct block *block = block_around(start);
-	bool device = block && (1 << block->kind & (DEVICE_KINDS | 1 << RESERVATION));
-	driver_unlock();
-	if (device)
-		space_clear(first, end - first);
+	if (!value && on_device(start))
+		fill_zeros(start, n);
 	else
-		memset((void *)(uintptr_t)first, 0, end - first);
-	memset((void *)(uintptr_t)start, 0, first - start);
-	memset((void *)(uintptr_t)end, 0, start + n - end);
+		memset((void *)(uintptr_t)start, value, n);
 	return CUDA_SUCCESS;
 }
 
