@@ -177,6 +177,7 @@ static int set_request(struct diagnosis *diagnosis, struct evidence_device *e, c
 		.allocated = oom->allocated_bytes,
 		.expandable = e->pool.expandable,
 		.apart = apart_of(oom),
+		.withheld = oom->withheld_bytes,
 		.largest_hole = oom->usable.largest_hole,
 		.free_segments = oom->usable.idle,
 		.graphs = graphs_of(oom),

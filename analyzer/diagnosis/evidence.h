@@ -97,6 +97,7 @@ struct evidence_pool {
 	uint64_t reserved, allocated;
 	/* unused in segments of the common pool for other streams or sizes than the request's */
 	uint64_t apart;
+	uint64_t withheld;      /* unused in a pool of the program's own */
 	uint64_t largest_hole;  /* that the request could use */
 	uint64_t free_segments; /* bytes of wholly free ones: cache that can be returned */
 	struct evidence_graphs graphs;

@@ -42,7 +42,7 @@ static uint64_t notable(const struct evidence_device *d)
 /* That the request could use. */
 static uint64_t pool_unused(const struct evidence_device *d)
 {
-	uint64_t apart = d->pool.graphs.unused + d->pool.graphs.common_unused + d->pool.apart;
+	uint64_t apart = d->pool.graphs.unused + d->pool.graphs.common_unused + d->pool.apart + d->pool.withheld;
 	return d->pool.known ? less(less(d->pool.reserved, d->pool.allocated), apart) : 0;
 }
 
@@ -713,7 +713,8 @@ static bool say_out_of_reach(const struct evidence_device *d, struct reasons *ev
 static uint64_t not_needed_packed(const struct evidence_device *d)
 {
 	const struct evidence_graphs *g = &d->pool.graphs;
-	return less(less(d->pool.reserved, d->pool.allocated), g->capturing ? g->common_unused : g->unused);
+	return less(less(d->pool.reserved, d->pool.allocated),
+		    d->pool.withheld + (g->capturing ? g->common_unused : g->unused));
 }
 
 static enum finding not_fragmented(const struct evidence_device *d, const struct balance *b, struct verdict *out)
@@ -868,6 +869,16 @@ static enum finding kept_by_graphs(const struct evidence *e, const struct eviden
 	return holds(out, e, g->unused, CONFIDENCE_one_open);
 }
 
+/* It goes with the object that stands for the pool, and by nothing else. */
+static enum finding kept_by_own_pool(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	if (!by_itself(d, d->pool.withheld))
+		return FINDING_NONE;
+	SAY(&out->evidence, own_pool_keeps, .bytes = d->pool.withheld);
+	SAY(&out->advice, drop_own_pool);
+	return holds(out, e, d->pool.withheld, CONFIDENCE_one_open);
+}
+
 /* A request beside the pool, which has enough unused; what of that is whole segments goes back. */
 static enum finding kept_beside(const struct evidence *e, const struct evidence_device *d, uint64_t unused,
 				struct verdict *out)
@@ -895,7 +906,8 @@ enum finding device_retained(const struct evidence *e, const struct evidence_dev
 		SAY(&out->advice, neighbours_empty);
 		return holds(out, e, theirs, CONFIDENCE_one_open);
 	}
-	return kept_by_graphs(e, d, out);
+	enum finding found = kept_by_graphs(e, d, out);
+	return found == FINDING_NONE ? kept_by_own_pool(e, d, out) : found;
 }
 
 /* ---- outside the pool ---------------------------------------------------------------------------------- */

@@ -150,6 +150,8 @@ static int see_layout(struct model_oom *o, struct share *s, const struct oom_thr
 					  .bytes = o->pool ? o->requested_bytes : 0,
 					  .stream_known = o->pool && t->stream_of == s,
 					  .stream = t->stream };
+	o->withheld_bytes = o->retries ? pool_layout_withhold(o->layout, &o->asked) : 0;
+	o->whole_free_bytes -= o->withheld_bytes;
 	o->usable = pool_layout_usable(o->layout, &o->asked);
 	o->graphs = pool_layout_pools(o->layout, POOL_LAYOUT_PRIVATE);
 	return 0;

@@ -404,7 +404,8 @@ struct model_oom {
 	struct model_pools graphs; /* all private pools, with that one */
 	/* of segments (mapped pages) without a block: what returning them would give */
 	uint64_t whole_free_bytes;
-	uint64_t given; /* the model's */
+	uint64_t withheld_bytes; /* free, but of a pool of the program's own */
+	uint64_t given;          /* the model's */
 	/* analyzer/model/pool_layout.h: its segments then; kept for the first ones and the last, else NULL */
 	struct pool_layout *layout;
 };

@@ -203,7 +203,7 @@ int pool_layout_take(struct pool_layout **out, const struct model *m, uint32_t d
 
 bool pool_layout_serves(const struct pool_layout_segment *s, const struct pool_request *r)
 {
-	if (s->private != r->pool && (r->pool != POOL_LAYOUT_PRIVATE || !s->private))
+	if (s->withheld || (s->private != r->pool && (r->pool != POOL_LAYOUT_PRIVATE || !s->private)))
 		return false;
 	if (r->bytes && s->sizes && !(s->sizes & pool_layout_sizes_of(r->bytes)))
 		return false;
@@ -223,6 +223,25 @@ struct model_pools pool_layout_usable(const struct pool_layout *l, const struct 
 		p.largest_hole = s->hole > p.largest_hole ? s->hole : p.largest_hole;
 	}
 	return p;
+}
+
+static bool is_whole(const struct pool_layout_segment *s, const struct pool_request *r)
+{
+	return !s->expandable && s->idle == s->size && pool_layout_serves(s, r);
+}
+
+uint64_t pool_layout_withhold(struct pool_layout *l, const struct pool_request *r)
+{
+	uint64_t all = 0, largest = 0;
+	for (size_t i = 0; i < l->segment_count; i++)
+		if (is_whole(&l->segments[i], r) && l->segments[i].size > largest)
+			largest = l->segments[i].size;
+	for (size_t i = 0; i < l->segment_count && largest >= r->bytes; i++)
+		if (is_whole(&l->segments[i], r)) {
+			l->segments[i].withheld = true;
+			all += l->segments[i].size;
+		}
+	return all;
 }
 
 struct model_pools pool_layout_pools(const struct pool_layout *l, uint32_t pool)

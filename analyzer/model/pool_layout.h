@@ -19,6 +19,7 @@ struct pool_layout_segment {
 	uint8_t sizes; /* POOL_LAYOUT_SMALL, POOL_LAYOUT_LARGE */
 	/* number of the graphs' private pool it belongs to in its process; 0 = the common pool */
 	uint32_t private;
+	bool withheld; /* a pool of the program's own has it */
 	uint64_t addr, size;
 	uint64_t used; /* bytes of its blocks */
 	uint64_t hole; /* its largest stretch without a block */
@@ -57,6 +58,10 @@ bool pool_layout_serves(const struct pool_layout_segment *s, const struct pool_r
 
 /* The sums of the segments that may serve the request. */
 struct model_pools pool_layout_usable(const struct pool_layout *l, const struct pool_request *r);
+
+/* Marks free segments that the pool neither used for a request that would have fitted into one of them, nor gave back
+ * before it gave up: they are of a pool of the program's own, of which nothing else tells. Returns their bytes. */
+uint64_t pool_layout_withhold(struct pool_layout *l, const struct pool_request *r);
 
 /* What is live on the device now (after model_run(): at the end of the pass; ended processes need query.keep_blocks).
  * `process` is an id, or UINT32_MAX for all. 0 or -MT_EMEMORY. */

@@ -271,14 +271,14 @@ static double variance_of_sum(const double *list, unsigned from, unsigned to)
 	return sum * (to - from) / (to - from - 1);
 }
 
-static bool levels_off(const struct stay *s, unsigned from)
+/* What comes in each cohort, from one on. */
+static bool levels_off(const double *list, unsigned from, unsigned count)
 {
-	const unsigned quarter = (s->count - from) / 4, late = s->count - quarter;
+	const unsigned quarter = count > from ? (count - from) / 4 : 0, late = count - quarter;
 	if (quarter < 2)
 		return false;
-	const double at_first = sum_of(s->bytes, from, from + quarter), at_last = sum_of(s->bytes, late, s->count),
-		     doubt = sqrt(variance_of_sum(s->bytes, from, from + quarter) +
-				  variance_of_sum(s->bytes, late, s->count));
+	const double at_first = sum_of(list, from, from + quarter), at_last = sum_of(list, late, count),
+		     doubt = sqrt(variance_of_sum(list, from, from + quarter) + variance_of_sum(list, late, count));
 	return at_last < LEVELS_OFF * at_first && at_first - at_last > SURE_OF * doubt;
 }
 
@@ -311,7 +311,17 @@ static unsigned last_of(const struct stay *s, unsigned from)
 	return last;
 }
 
-static void judge_since(struct outlook_found *f, const struct stay *s, const struct cohort_clock *clock, unsigned from)
+/* Of a cache that is full and drops any of its blocks, young ones too, each cohort keeps some; there is no more of it. */
+static bool is_full(const double *levels, unsigned from, unsigned count)
+{
+	double more[COHORTS];
+	for (unsigned i = 0; i < count; i++)
+		more[i] = levels[i] - (i ? levels[i - 1] : 0);
+	return levels_off(more, from, count);
+}
+
+static void judge_since(struct outlook_found *f, const struct stay *s, const struct cohort_clock *clock,
+			const double *levels, unsigned from)
 {
 	const unsigned gap = s->count - 1 - last_of(s, from);
 	f->from = from;
@@ -321,7 +331,8 @@ static void judge_since(struct outlook_found *f, const struct stay *s, const str
 	const bool stopped = chance < BY_CHANCE && !is_in_bursts(s, from, gap);
 	f->freed = freed_since(clock, from, f->count);
 	f->ended = stopped;
-	f->outlook = stopped || levels_off(s, from)                              ? OUTLOOK_STOPPED
+	f->outlook = stopped || levels_off(s->bytes, from, s->count) || is_full(levels, from, f->count - 1)
+			     ? OUTLOOK_STOPPED
 		     : f->members < (f->freed < WORKS ? OUTLOOK_LEAST : ACCUSES) ? OUTLOOK_SHORT
 		     : f->freed < WORKS                                          ? OUTLOOK_GROWS
 										 : OUTLOOK_LEAKS;
@@ -330,12 +341,12 @@ static void judge_since(struct outlook_found *f, const struct stay *s, const str
 
 /* What follows start-up may be a small part beside it, and go on all the same. Where it doesn't, start-up counts. */
 static void judge_staying(struct outlook_found *f, struct stay *s, const struct cohort_clock *clock,
-			  const struct cohort_table *t, double alive)
+			  const struct cohort_table *t, const double *levels, double alive)
 {
 	const unsigned from = behind_start_up(s, 0);
-	judge_since(f, s, clock, from);
+	judge_since(f, s, clock, levels, from);
 	if (!outlook_goes_on(f->outlook) || sum_of(s->bytes, from, s->count) < STAYS * sum_of(t->alive, from, s->count))
-		judge_since(f, s, clock, behind_start_up(s, STAYS * alive));
+		judge_since(f, s, clock, levels, behind_start_up(s, STAYS * alive));
 }
 
 /* What was all made anew half-way (a table that moves to another line) has no old survivors, but there is more of it
@@ -405,7 +416,7 @@ struct outlook_found outlook_of(const struct cohort_table *t, const struct cohor
 	} else if (stays < fmax(STAYS * alive, OUTLOOK_LEAST_BYTES)) {
 		judge_passing(&f, t, alive, began);
 	} else {
-		judge_staying(&f, &stay, clock, t, alive);
+		judge_staying(&f, &stay, clock, t, levels, alive);
 		grows_by_level(&f, levels, evenly);
 		if (sum_of(t->single, f.from, f.count) >= SINGLE * sum_of(t->alive, f.from, f.count) &&
 		    outlook_goes_on(f.outlook))

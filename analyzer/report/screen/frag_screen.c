@@ -137,7 +137,9 @@ static void print_segments(const struct frag *f, const struct pool_layout *l)
 	for (size_t i = 0; i < l->segment_count && i < most; i++) {
 		const struct pool_layout_segment *s = order[i];
 		char *name = output_format("0x%" PRIx64 "%s%s", s->addr, s->expandable ? " grows" : "",
-					   s->private ? " graph" : ""),
+					   s->private    ? " graph"
+					   : s->withheld ? " own pool"
+							 : ""),
 		     *map = map_of(s, wide);
 		table_row(t, (const char *[]){ name, BYTES(s->size), BYTES(s->used), BYTES(s->hole),
 					       COUNT(s->block_count), map });

@@ -1,7 +1,7 @@
 """A model is loaded in a memory pool of its own, for which much is needed for a moment; the pool keeps its cache, and the training beside it fails.
 
 truth: retained|fragmentation. 50 GiB of the MemPool are unused, and blocks of another pool may not lie there.
-helps: empty_cache() once the pool object is dropped, or loading outside of it (healthy).
+helps: to let go of the pool object (fixed), or loading outside of it (healthy).
 """
 # standin: DEVICES=79G CONTEXT=520M
 import contextlib
@@ -37,6 +37,8 @@ with contextlib.nullcontext() if "healthy" in sys.argv else torch.cuda.use_mem_p
     weights = load()
 if "healthy" in sys.argv:
     torch.cuda.empty_cache()
+if "fixed" in sys.argv:
+    del pool
 print("loaded", torch.cuda.memory_allocated() >> 20, torch.cuda.memory_reserved() >> 20, flush=True)
 train(weights)
 print("done")
