@@ -9,6 +9,7 @@
 #include "analyzer/model/pool_layout.h"
 #include "analyzer/diagnosis/growth/process_piles.h"
 #include "analyzer/diagnosis/evidence_shm.h"
+#include "analyzer/symbols/python_frames.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"
 
@@ -193,7 +194,7 @@ static int set_request(struct diagnosis *diagnosis, struct evidence_device *e, c
 struct attempts {
 	struct diagnosis *diagnosis;
 	const struct model_oom *last;
-	uint32_t device;
+	const struct model_device *device;
 	/* when the first attempt began, where that is known; the first failure, and the one before the last */
 	uint64_t began_ns, first_ns, before_ns;
 	struct attempt_line {
@@ -233,7 +234,7 @@ static int note_line(struct attempts *a, uint32_t stack)
 
 static bool is_of(const struct attempts *a, const struct snapshot_block *b)
 {
-	return b->kind == MODEL_POOL && b->device == a->device && b->process->id == a->last->process &&
+	return b->kind == MODEL_POOL && b->device == a->device->index && b->process->id == a->last->process &&
 	       b->site != UINT32_MAX;
 }
 
@@ -243,16 +244,32 @@ static int note_used(void *arg, const struct snapshot_block *b)
 	return is_of(a, b) && b->ns > a->first_ns ? note_line(a, diagnosis_stack(a->diagnosis, b)) : 0;
 }
 
-static int note_left(void *arg, const struct snapshot_block *b)
+static bool failed_in(const struct attempts *a, uint32_t thread)
 {
-	struct attempts *a = arg;
-	const struct frame *f = is_of(a, b) && b->ns > a->began_ns && b->ns <= a->before_ns
-					? frame_of(a, diagnosis_stack(a->diagnosis, b))
-					: NULL;
-	struct attempt_line *line = f ? line_of(a, f) : NULL;
-	if (line)
-		line->left += b->size;
-	return 0;
+	for (unsigned i = 0; i < a->device->oom_count; i++)
+		if (a->device->oom[i].process == a->last->process && a->device->oom[i].thread == thread)
+			return true;
+	return false;
+}
+
+/* Of the lines of the threads that failed; or of none, as what a thread without a program of its own makes for
+ * another one. */
+static void note_left(struct attempts *a, const struct pool_layout_segment *s)
+{
+	const struct selection *selection = a->diagnosis->selection;
+	for (uint32_t i = 0; i < s->block_count; i++) {
+		const struct pool_layout_block *b = &s->blocks[i];
+		const struct model_site *site = b->ns > a->began_ns && b->ns <= a->before_ns
+							? model_site(selection->model, s->process, b->site)
+							: NULL;
+		const struct frame *f =
+			site ? frame_of(a, stacks_of(selection->stacks, reader_process(selection->reader, s->process),
+						     site->node, site->node2))
+			     : NULL;
+		struct attempt_line *line = f ? line_of(a, f) : NULL;
+		if (line && (failed_in(a, b->thread) || !python_is_frame(f)))
+			line->left += b->size;
+	}
 }
 
 static unsigned list_attempts(struct attempts *a, const struct model_device *d)
@@ -271,10 +288,10 @@ static unsigned list_attempts(struct attempts *a, const struct model_device *d)
 static int set_attempts(struct diagnosis *diagnosis, struct evidence_device *e, const struct model_device *d,
 			const struct model_oom *oom)
 {
-	struct attempts a = { .diagnosis = diagnosis, .last = oom, .device = d->index };
+	struct attempts a = { .diagnosis = diagnosis, .last = oom, .device = d };
 	unsigned count = list_attempts(&a, d);
 	const struct attempt_line *most = NULL;
-	if (!count)
+	if (!count || !oom->layout)
 		return 0;
 	a.began_ns = evidence_step_began(diagnosis, oom->process, a.first_ns);
 	int error = note_line(&a, stacks_of(diagnosis->selection->stacks,
@@ -282,8 +299,8 @@ static int set_attempts(struct diagnosis *diagnosis, struct evidence_device *e, 
 					    oom->node2));
 	if (error == 0)
 		error = snapshot_each(diagnosis->parts->snapshots, note_used, &a);
-	if (error == 0)
-		error = snapshot_each(diagnosis->parts->snapshots, note_left, &a);
+	for (size_t i = 0; error == 0 && i < oom->layout->segment_count; i++)
+		note_left(&a, &oom->layout->segments[i]);
 	for (size_t i = 0; error == 0 && i < a.count; i++) {
 		e->attempts.bytes += a.lines[i].left;
 		most = !most || a.lines[i].left > most->left ? &a.lines[i] : most;

@@ -311,13 +311,18 @@ static unsigned last_of(const struct stay *s, unsigned from)
 	return last;
 }
 
-/* Of a cache that is full and drops any of its blocks, young ones too, each cohort keeps some; there is no more of it. */
-static bool is_full(const double *levels, unsigned from, unsigned count)
+/* What the last ones keep by their age has to be seen in the level, too: a cache that is full and drops any of its
+ * blocks, young ones too, keeps some of each cohort, and there is no more of it. */
+static bool is_full(const struct stay *s, const double *levels, unsigned from, unsigned count)
 {
 	double more[COHORTS];
-	for (unsigned i = 0; i < count; i++)
-		more[i] = levels[i] - (i ? levels[i - 1] : 0);
-	return levels_off(more, from, count);
+	const unsigned quarter = count > from ? (count - from) / 4 : 0, late = count - quarter;
+	if (quarter < 2)
+		return false;
+	for (unsigned i = late; i < count; i++)
+		more[i] = levels[i] - levels[i - 1];
+	const double stays = sum_of(s->bytes, late, count), rise = sum_of(more, late, count);
+	return rise < LEVELS_OFF * stays && stays - rise > SURE_OF * sqrt(variance_of_sum(more, late, count));
 }
 
 static void judge_since(struct outlook_found *f, const struct stay *s, const struct cohort_clock *clock,
@@ -331,7 +336,7 @@ static void judge_since(struct outlook_found *f, const struct stay *s, const str
 	const bool stopped = chance < BY_CHANCE && !is_in_bursts(s, from, gap);
 	f->freed = freed_since(clock, from, f->count);
 	f->ended = stopped;
-	f->outlook = stopped || levels_off(s->bytes, from, s->count) || is_full(levels, from, f->count - 1)
+	f->outlook = stopped || levels_off(s->bytes, from, s->count) || is_full(s, levels, from, f->count - 1)
 			     ? OUTLOOK_STOPPED
 		     : f->members < (f->freed < WORKS ? OUTLOOK_LEAST : ACCUSES) ? OUTLOOK_SHORT
 		     : f->freed < WORKS                                          ? OUTLOOK_GROWS

@@ -29,8 +29,8 @@ def train_step(number):
     features = torch.cat([third.detach()[:4], second.detach()[:1]])
     loss.backward()
     weight.grad = None
-    if len(bank) == 30:
-        bank.pop(random.randrange(30))
+    if len(bank) == 24:
+        bank.pop(random.randrange(24))
     bank.append(features)
 
 

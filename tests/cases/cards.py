@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""What report says of some programs for a large card (tests/lib/cards.py); tests/long/cards.py has all of them."""
+# timeout: 600
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import cards
+import mt
+
+
+@mt.variants("dispatch", "engine", "warmup", long=["lengths", "gang"])
+def case_its_cause_is_said(name):
+    cards.check(name)
+
+
+def case_a_pool_of_the_programs_own_keeps_what_it_has():
+    """A MemPool's free segments are no room for others, and go back with the pool alone."""
+    verdict = cards.check("mempool")
+    mt.between(50 << 30, verdict["bytes"], 56 << 30, "bytes of %s" % verdict["evidence"])
+    mt.check("done" in cards.run("mempool", "fixed").out, "the pool was let go of, and training did not end")
+
+
+def case_a_full_cache_that_drops_any_of_its_blocks_has_stopped():
+    cards.check_quiet("gan")
+
+
+mt.main()
