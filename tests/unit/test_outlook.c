@@ -289,7 +289,7 @@ static void cache(bool by_chance)
 static void cache_drops_any(void)
 {
 	static unsigned held[TURNS];
-	const unsigned room = (unsigned)(TURNS * between(0.3, 0.65));
+	const unsigned room = (unsigned)(TURNS * between(0.25, 0.45));
 	for (unsigned i = 0; i < TURNS; i++) {
 		const unsigned k = i < room ? i : choose(room);
 		turn();
@@ -408,7 +408,8 @@ static const struct form {
 	{ "load", loads, 1 << OUTLOOK_STOPPED },
 	{ "warm-up", warms_up, 1 << OUTLOOK_STOPPED },
 	{ "cache that fills", cache_fills, 1 << OUTLOOK_STOPPED },
-	{ "cache that is full late, and drops any", cache_drops_any, 1 << OUTLOOK_STOPPED | 1 << OUTLOOK_PASSES },
+	{ "cache that is full late, and drops any", cache_drops_any,
+	  1 << OUTLOOK_STOPPED | 1 << OUTLOOK_PASSES | 1 << OUTLOOK_SHORT },
 	{ "cache in balance, by age", cache_by_age, 1 << OUTLOOK_PASSES | 1 << OUTLOOK_NONE },
 	{ "cache in balance, by chance", cache_by_chance, 1 << OUTLOOK_PASSES | 1 << OUTLOOK_NONE },
 	{ "kept for a while", keeps_for_a_while, 1 << OUTLOOK_PASSES | 1 << OUTLOOK_NONE },
