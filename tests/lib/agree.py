@@ -79,7 +79,8 @@ def check_headline(path, report):
     said = claims(report)
     if "nothing goes on growing" in head:
         mt.equal(said, [], "claims beside a headline that has none: %s" % head)
-        check_nothing(path, head)
+        if "never freed:" not in head:  # that says itself that all of it is there
+            check_nothing(path, head)
     if "only grew" in head or "keeps more and more" in head or "falls behind" in head:
         mt.check(any(place_of(one) in head for one in said) or not said, "the headline names another: %s, %s" % (head, said))
 
@@ -125,7 +126,8 @@ def grown(leaks):
 def check_claim(one, groups, rows):
     """What it says of its line is what leaks says of the line's group."""
     mine = [s for s in rows if (s["memory"] in HOST) == (one["device"] == "host") and
-            (place_of(one) in name_of(s) or any(stands_in(f, one["sites"][0]) for f in s["stack"]))]
+            (place_of(one) in name_of(s) or any(stands_in(f, one["sites"][0]) for f in s["stack"]) or
+             (one["sites"][0] == "(no stack)" and not s["stack"]))]
     mt.check(mine, "leaks does not know %s: %s" % (one["evidence"], [(name_of(s)[:4], s["outlook"]) for s in rows]))
     said = GROWS_BY.search(one["evidence"])
     if not said and one["kind"] == "leak":
@@ -203,7 +205,8 @@ def check_diff(path, report):
     for key, rows in diff.items():
         for row in rows if isinstance(rows, list) else []:
             for name, value in row.items() if isinstance(row, dict) else ():
-                mt.check(not name.startswith("change") or not value, "diff with itself: %s %s" % (key, row))
+                # a duration of the same trace read twice may differ by the nanosecond that is rounded
+                mt.check(not name.startswith("change") or abs(value or 0) <= CLOSE, "diff with itself: %s %s" % (key, row))
     for row in diff["steps"]:
         if row["figure"] == "growth a step" and row["before_bytes"]:
             mt.equal(row["before_bytes"], round(report["steps"]["growth"][row["name"]]["bytes_per_step"]), "growth of %s in diff and report" % row["name"])

@@ -143,15 +143,16 @@ static const struct owner *left_behind(const struct report *r)
 
 /* ---- what grew ---------------------------------------------------------------------------------------------- */
 
-/* Worth a line where no verdict is about it: of all processes in which it is so. */
+/* Worth a line where no verdict is about it: of all processes in which it is so. What is stated as a fact always is. */
 static bool is_worth(const struct report *r, const struct owner_growth *t, uint64_t of)
 {
 	const struct selection *sel = r->selection;
 	const struct growth_scale scale =
 		growth_scale_of(sel->model, reader_hosts(sel->reader) ? reader_host(sel->reader, 0) : NULL,
 				timeline_samples(r->analysis.timeline));
-	return (outlook_goes_on(t->outlook) || t->outlook == OUTLOOK_NEEDS_MORE) &&
-	       !growth_is_noise(&scale, t->all_bytes) && t->all_bytes >= NOTABLE * (double)of;
+	const bool goes_on = outlook_goes_on(t->outlook);
+	return (goes_on || t->outlook == OUTLOOK_NEEDS_MORE) && !growth_is_noise(&scale, t->all_bytes) &&
+	       (t->all_bytes >= NOTABLE * (double)of || (goes_on && growth_matters(&scale, t->all_bytes, false)));
 }
 
 /* The line that grew most, and how many others; NULL = none did. */
