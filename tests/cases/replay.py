@@ -84,6 +84,17 @@ def case_blocks_that_other_streams_hold():
     mt.check("another stream still used" in replays.mixed(EXPANDABLE, ROOM, 3, traced=True).trace.tool("whatif").out, "the screen")
 
 
+@mt.variants((EXPANDABLE,), (None,))
+def case_blocks_that_kernels_still_use(setting):
+    """A prefetcher, whose events are ready only when they were asked for the fourth time, as if kernels ran before them."""
+    done = gpu.run([gpu.python(), os.path.join(gpu.SCENARIOS, "prefetcher.py"), "3", "300"], devices="4G", late=3,
+                   env={"MEMTRACE_PAUSED": "1", **({"PYTORCH_CUDA_ALLOC_CONF": setting} if setting else {})})
+    said, pool = json.loads(done.out.strip().splitlines()[-1]), whatif(done.trace)
+    mt.equal(pool["differs"], None, "requests that lie elsewhere")
+    mt.equal({name: pool["run"].get(name, pool.get(name)) for name in said}, said, "the run replayed")
+    mt.check(pool["held_count"] > 20, "held: %s" % pool["held_count"])
+
+
 @mt.long
 def case_another_setting():
     replays.check_other(None, EXPANDABLE, SHORT)

@@ -18,7 +18,7 @@
 #define REPLAY_MOST_PASSES 16           /* over the run, to learn whose segments are whose */
 #define UNKNOWN_STREAM     (1ull << 63) /* above it: of a range whose stream nothing tells */
 #define MOST_KEPT          (1u << 19)   /* events: 36 MiB */
-#define MOST_FREED         64           /* blocks freed last, which another stream may still have used */
+#define MOST_FREED         512          /* blocks freed last, which another stream may still have used */
 #define ROUNDED            512          /* bytes, to which each request is rounded: what it has less is not missed */
 
 /* The events that a pass is about, in their order, each with its other half. Where they are few, later passes need not
@@ -46,7 +46,8 @@ struct driver_call {
 /* A block that was freed; `block` is what the run's pool keeps of it while another stream uses it, else NULL. */
 struct freed {
 	uint64_t addr, bytes;
-	struct pool_block *block;
+	struct pool_block *block; /* NULL: it is not held */
+	bool tried;
 };
 
 /* A block of the program's, in each of the pools; NULL = refused there, or that pool is at its end. */
@@ -540,7 +541,7 @@ static void forget_graph(struct track *t, uint32_t capture)
 		cuda_pool_forget(t->pools[i].pool, capture);
 }
 
-static void let_go_at(struct track *t, uint64_t addr, uint64_t bytes);
+static void forget_freed(struct track *t, uint64_t addr, uint64_t bytes);
 
 /* Freed (CALL_GIVE) or unmapped. The device of such a call is the thread's, which may be another than the memory's. */
 static int give_place(struct per_process *of, enum driver_call_kind kind, uint64_t addr)
@@ -555,7 +556,7 @@ static int give_place(struct per_process *of, enum driver_call_kind kind, uint64
 		if (!place)
 			continue;
 		if (place->segment) {
-			let_go_at(t, addr, place->bytes);
+			forget_freed(t, addr, place->bytes);
 			e = add_call(t, kind, addr, place->bytes);
 			forget_graph(t, place->capture);
 		} else if ((took = find_call(t, CALL_TAKE, addr, 0)))
@@ -879,19 +880,82 @@ static void let_go(struct track *t, struct freed *l)
 	t->held -= l->bytes;
 }
 
-/* Whatever lies there is in use by nobody any more. */
-static void let_go_at(struct track *t, uint64_t addr, uint64_t bytes)
+static bool lies_in(const struct freed *l, uint64_t addr, uint64_t bytes)
 {
-	for (size_t i = 0; i < t->freed_count && t->held; i++)
-		if (t->freed[i].addr < addr + bytes && addr < t->freed[i].addr + t->freed[i].bytes)
-			let_go(t, &t->freed[i]);
+	return l->addr < addr + bytes && addr < l->addr + l->bytes;
 }
 
-/* One of the blocks freed last, without which the request gets the block that it got. */
+static void let_all_go(struct track *t)
+{
+	for (size_t i = 0; i < t->freed_count && t->held; i++)
+		let_go(t, &t->freed[i]);
+}
+
+/* A request got memory there: no stream uses it any more, nor what was freed before it, as a stream is done with one
+ * after the other. */
+static void forget_freed(struct track *t, uint64_t addr, uint64_t bytes)
+{
+	size_t kept = 0;
+	bool done = false;
+	for (size_t i = 0; i < t->freed_count; i++) {
+		const bool there = lies_in(&t->freed[i], addr, bytes);
+		done |= there && t->freed[i].block;
+		if (done || there)
+			let_go(t, &t->freed[i]);
+		if (!there)
+			t->freed[kept++] = t->freed[i];
+	}
+	memset(&t->freed[kept], 0, (t->freed_count - kept) * sizeof(t->freed[0]));
+	t->freed_count = kept;
+}
+
+/* Which of the blocks freed last may be held, as the request got another block than the pool offers: what lay before
+ * the block that it got; or behind it, so that this was no part of a larger one; or what is offered. */
+static struct freed *suspect(struct track *t, const struct mt_event *s, struct cuda_pool_offer o, bool offered_first)
+{
+	struct freed *before = NULL, *offered = NULL, *behind = NULL;
+	for (size_t i = 0; i < t->freed_count; i++) {
+		struct freed *l = &t->freed[i];
+		if (l->block || l->tried)
+			continue;
+		if (l->addr + l->bytes == s->addr)
+			before = l;
+		else if (!offered && lies_in(l, o.addr, o.bytes))
+			offered = l;
+		else if (l->addr >= s->addr + s->size && (!behind || l->addr < behind->addr))
+			behind = l;
+	}
+	return before ? before : (offered_first && offered) || !behind ? offered : behind;
+}
+
+/* Blocks freed last are held one after the other, until the request gets the block that it got. Else none is. */
+static int hold_some(struct track *t, const struct cuda_pool_request *r, const struct mt_event *s, enum served served,
+		     bool offered_first, bool *found)
+{
+	struct freed *tried[MOST_FREED], *l;
+	size_t count = 0;
+	int e = 0;
+	while (!e && !(*found = is_as_then(t, r, s, served)) &&
+	       (l = suspect(t, s, cuda_pool_offer(t->pools[0].pool, r), offered_first)) != NULL) {
+		e = hold(t, l);
+		l->tried = true;
+		tried[count++] = l;
+	}
+	while (count) {
+		l = tried[--count];
+		l->tried = false;
+		if (!*found)
+			let_go(t, l);
+	}
+	return e;
+}
+
+/* One of them. */
 static int hold_one(struct track *t, const struct cuda_pool_request *r, const struct mt_event *s, enum served served,
 		    bool *found)
 {
 	int e = 0;
+	*found = is_as_then(t, r, s, served);
 	for (size_t i = 0; i < t->freed_count && !e && !*found; i++) {
 		struct freed *l = &t->freed[i];
 		if (l->block || (e = hold(t, l)) || !l->block)
@@ -903,6 +967,16 @@ static int hold_one(struct track *t, const struct cuda_pool_request *r, const st
 	return e;
 }
 
+/* As few as explain it. */
+static int hold_freed(struct track *t, const struct cuda_pool_request *r, const struct mt_event *s, enum served served,
+		      bool *found)
+{
+	int e = hold_one(t, r, s, served, found);
+	if (!e && !*found)
+		e = hold_some(t, r, s, served, false, found);
+	return e || *found ? e : hold_some(t, r, s, served, true, found);
+}
+
 /* Blocks that were freed while another stream used them (record_stream) serve nobody until it is done; no event says
  * either. */
 static int follow_streams(struct track *t, const struct cuda_pool_request *r, const struct mt_event *s,
@@ -910,13 +984,13 @@ static int follow_streams(struct track *t, const struct cuda_pool_request *r, co
 {
 	struct replay_track *f = facts_of(t);
 	bool found = false;
-	let_go_at(t, s->addr, s->size);
-	int e = is_as_then(t, r, s, served) ? 0 : hold_one(t, r, s, served, &found);
-	if (!e && !found && t->held && !is_as_then(t, r, s, served)) {
-		let_go_at(t, 0, UINT64_MAX);
-		e = is_as_then(t, r, s, served) ? 0 : hold_one(t, r, s, served, &found);
+	const uint64_t before = t->held;
+	int e = hold_freed(t, r, s, served, &found);
+	if (!e && !found && t->held) {
+		let_all_go(t);
+		e = hold_freed(t, r, s, served, &found);
 	}
-	f->held_count += found;
+	f->held_count += t->held > before;
 	f->most_held = higher(f->most_held, t->held);
 	return e;
 }
@@ -932,7 +1006,10 @@ static int follow(struct track *t, const struct cuda_pool_request *r, const stru
 			change_settings(t, served == SERVED_PAGES, at);
 		return 0;
 	}
-	if (facts_of(t)->differs.request || is_as_then(t, r, s, served) || follow_settings(t, r, s, served, at))
+	if (facts_of(t)->differs.request)
+		return 0;
+	forget_freed(t, s->addr, s->size);
+	if (is_as_then(t, r, s, served) || follow_settings(t, r, s, served, at))
 		return 0;
 	return follow_streams(t, r, s, served);
 }

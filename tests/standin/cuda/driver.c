@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-struct CUevent_st { struct timespec time; };
+struct CUevent_st { struct timespec time; unsigned queries; };
 struct CUmod_st { int unused; };
 
 static struct {
@@ -635,18 +635,24 @@ API CUresult cuEventRecord(CUevent event, CUstream stream)
 {
 	ALIVE();
 	clock_gettime(CLOCK_MONOTONIC, &event->time);
+	event->queries = sd_late();
 	return CUDA_SUCCESS;
 }
 
 API CUresult cuEventQuery(CUevent event)
 {
 	ALIVE();
-	return CUDA_SUCCESS;
+	if (!event->queries)
+		return CUDA_SUCCESS;
+	event->queries--;
+	return CUDA_ERROR_NOT_READY;
 }
 
 API CUresult cuEventSynchronize(CUevent event)
 {
-	return cuEventQuery(event);
+	ALIVE();
+	event->queries = 0;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent from, CUevent to)

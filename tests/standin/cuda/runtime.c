@@ -42,6 +42,7 @@
 	D(cuStreamEndCapture, (CUstream, CUgraph *)) \
 	D(cuStreamGetCaptureInfo, (CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const CUgraphNode **, size_t *)) \
 	D(cuEventCreate, (CUevent *, unsigned)) D(cuEventDestroy, (CUevent)) D(cuEventRecord, (CUevent, CUstream)) \
+	D(cuEventQuery, (CUevent)) \
 	D(cuEventElapsedTime, (float *, CUevent, CUevent)) D(cuGraphCreate, (CUgraph *, unsigned)) D(cuGraphDestroy, (CUgraph)) \
 	D(cuGraphGetNodes, (CUgraph, CUgraphNode *, size_t *)) \
 	D(cuGraphAddMemAllocNode, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUDA_MEM_ALLOC_NODE_PARAMS *)) \
@@ -796,6 +797,12 @@ API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	ENTER();
 	return result(driver.cuEventRecord(event, stream));
+}
+
+API cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+	ENTER();
+	return result(driver.cuEventQuery(event));
 }
 
 API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)

@@ -1,7 +1,7 @@
 /* Functions that programs link with and whose answer nobody looks at: they succeed. */
 #define REST(R) \
 	R(__cudaRegisterFatBinaryEnd) R(__cudaUnregisterFatBinary) R(__cudaRegisterFunction) R(__cudaRegisterVar) R(__cudaInitModule) \
-	R(__cudaRegisterManagedVar) R(cudaEventQuery) R(cudaEventSynchronize) R(cudaStreamQuery) R(cudaStreamWaitEvent) R(cudaFuncSetAttribute) \
+	R(__cudaRegisterManagedVar) R(cudaEventSynchronize) R(cudaStreamQuery) R(cudaStreamWaitEvent) R(cudaFuncSetAttribute) \
 	R(cudaFuncSetCacheConfig) R(cudaGraphAddNode) R(cudaGraphConditionalHandleCreate) R(cudaGraphDebugDotPrint) R(cudaGraphNodeGetDependencies) \
 	R(cudaGraphUpload) R(cudaGraphExecUpdate) R(cudaIpcGetEventHandle) R(cudaKernelSetAttributeForDevice) R(cudaLibraryGetKernel) \
 	R(cudaLibraryLoadData) R(cudaLibraryUnload) R(cudaProfilerInitialize) R(cudaProfilerStart) R(cudaProfilerStop) R(cudaStreamBeginCaptureToGraph) \

@@ -31,7 +31,7 @@ struct shared {
 static struct {
 	int count, pid_shift, log;
 	uint64_t size[SD_DEVICES], context, granularity;
-	unsigned serial;
+	unsigned serial, late;
 	struct shared *shared;
 	struct entry *own;
 } sd;
@@ -214,6 +214,7 @@ static void start(void)
 	if (!sd.granularity)
 		sd.granularity = 1;
 	sd.pid_shift = (int)bytes_option("MEMTRACE_STANDIN_PID_SHIFT", 0);
+	sd.late = (unsigned)bytes_option("MEMTRACE_STANDIN_LATE", 0);
 	sd.serial = (unsigned)bytes_option("MEMTRACE_STANDIN_SERIAL", 0);
 	open_log();
 	open_file();
@@ -246,6 +247,12 @@ int sd_pid_shift(void)
 {
 	sd_count();
 	return sd.pid_shift;
+}
+
+unsigned sd_late(void)
+{
+	sd_count();
+	return sd.late;
 }
 
 void sd_uuid(int device, uint8_t uuid[16])

@@ -15,6 +15,7 @@ int sd_count(void);
 uint64_t sd_size(int device);
 uint64_t sd_context(void);     /* bytes a context costs */
 uint64_t sd_granularity(void); /* what the driver rounds to, 1 = exact */
+unsigned sd_late(void);        /* queries until an event is ready */
 int sd_pid_shift(void);        /* added to every pid that NVML lists, as if they were another namespace's */
 void sd_uuid(int device, uint8_t uuid[16]);
 void sd_uuid_text(int device, char text[SD_UUID_TEXT]);
