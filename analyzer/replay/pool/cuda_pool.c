@@ -578,11 +578,11 @@ static bool may_grow(const struct cuda_pool *p, uint64_t bytes)
 
 static struct pool_block *grow(struct cuda_pool *p, struct bin *bin, uint64_t stream, uint64_t bytes)
 {
-	uint64_t segment = segment_for(&p->settings, bytes);
 	if (!may_grow(p, bytes))
 		return NULL;
 	if (p->settings.expandable)
 		return expand(p, bin, stream, bytes);
+	uint64_t segment = segment_for(&p->settings, bytes);
 	uint64_t addr = take_from_driver(p, 0, segment);
 	struct pool_block *b = addr ? new_block(p, bin, stream, addr, segment) : NULL;
 	if (b)

@@ -984,10 +984,11 @@ static int follow_streams(struct track *t, const struct cuda_pool_request *r, co
 {
 	struct replay_track *f = facts_of(t);
 	bool found = false;
-	const uint64_t before = t->held;
+	uint64_t before = t->held;
 	int e = hold_freed(t, r, s, served, &found);
 	if (!e && !found && t->held) {
 		let_all_go(t);
+		before = 0;
 		e = hold_freed(t, r, s, served, &found);
 	}
 	f->held_count += t->held > before;
