@@ -135,8 +135,7 @@ static int ask(const char *dir, const char *pid)
 
 /* ---- by a copy of its memory ------------------------------------------------------------------------------ */
 
-/* The copy is made first. The reader leaves out what is younger than its horizon, so that much time passes before the
- * trace is read: then it has all that happened before the copy. */
+/* The copy is made first: a reader that is opened afterwards has all that happened before the copy. */
 static int copy(struct memory_copy *c, const char *dir, const char *pid)
 {
 	struct reader *r;
@@ -148,11 +147,7 @@ static int copy(struct memory_copy *c, const char *dir, const char *pid)
 	reader_close(r);
 	if (!p)
 		return error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "runs no longer");
-	e = copy_memory(c, (pid_t)strtol(pid, NULL, 10), dir, clock);
-	/* Twice as long, since the rate of a young process's clock is known roughly. */
-	if (!e)
-		nanosleep(&(struct timespec){ .tv_nsec = 2 * READER_HORIZON_NS }, NULL);
-	return e;
+	return copy_memory(c, (pid_t)strtol(pid, NULL, 10), dir, clock);
 }
 
 static struct memory_copy copied;

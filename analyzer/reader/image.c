@@ -575,7 +575,7 @@ static void drop_chunks(struct image *im)
 static uint64_t newest_tick(const struct image *im)
 {
 	bool writes = im->process.state == PROCESS_RUNNING && im->info.exit_kind == MT_EXIT_NONE;
-	return writes ? clock_ticks_at(im->clock, clock_mono_ns() - READER_HORIZON_NS) : UINT64_MAX;
+	return writes ? clock_ticks_ago(im->clock, READER_HORIZON_NS) : UINT64_MAX;
 }
 
 static int load(struct image *im, bool again)

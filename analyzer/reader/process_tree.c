@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define NO_RECORDER_BYTES (64ull << 20) /* of raw files without a recorder: none will come any more */
 
@@ -184,6 +185,17 @@ static int set_ends(struct reader *r, size_t first_new)
 	return 0;
 }
 
+/* Who asks about a running process wants all that it did before: what is younger than the horizon when the reader looks
+ * happened after it was asked. A tenth more, as the length of a tick is known roughly. */
+static void let_horizon_pass(const struct reader *r)
+{
+	bool runs = false;
+	for (size_t i = 0; !runs && i < r->image_count; i++)
+		runs = r->images[i]->process.state == PROCESS_RUNNING;
+	if (runs)
+		nanosleep(&(struct timespec){ .tv_nsec = READER_HORIZON_NS + READER_HORIZON_NS / 10 }, NULL);
+}
+
 int process_tree_load(struct reader *r)
 {
 	int e = 0;
@@ -196,6 +208,7 @@ int process_tree_load(struct reader *r)
 		directory_look_again(&r->sessions[i]);
 	for (size_t i = 0; i < r->image_count; i++)
 		r->images[i]->session->recorder |= may_get_recorder(r->images[i]);
+	let_horizon_pass(r);
 	for (size_t i = 0; !e && i < r->image_count; i++)
 		e = image_load(r->images[i]);
 	return e ? e : set_ends(r, 0);

@@ -73,6 +73,13 @@ static uint64_t clock_now(uint32_t kind)
 	return 0;
 }
 
+uint64_t clock_ticks_ago(const struct clock *c, uint64_t ns)
+{
+	uint64_t now = clock_now(c->kind);
+	return now ? now - (uint64_t)(((unsigned __int128)ns << CLOCK_SHIFT) / c->mult)
+		   : clock_ticks_at(c, clock_mono_ns() - ns);
+}
+
 void clock_sample_now(struct clock *c)
 {
 	static struct {

@@ -45,4 +45,8 @@ void clock_sample_now(struct clock *c);
 /* The tick at a moment of CLOCK_MONOTONIC. */
 uint64_t clock_ticks_at(const struct clock *c, uint64_t mono_ns);
 
+/* The tick `ns` ago, of a process that runs on this machine: by the clock itself, as the length of a tick is known
+ * roughly while a process is young. */
+uint64_t clock_ticks_ago(const struct clock *c, uint64_t ns);
+
 #endif

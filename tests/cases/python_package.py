@@ -167,6 +167,24 @@ def case_cells_of_the_magic():
     mt.check("Magics." not in trace.tool("peak").out and "Magics._run" in trace.tool("peak", "--all-frames").out, "what runs cells is left out")
 
 
+ASKED = """
+import libmemtrace
+from libmemtrace import trace
+for i in range(12):
+    rows = None
+    with libmemtrace.phase("turn %d" % i):
+        rows = [bytearray(1 << 20) for _ in range(30)]
+    answer = trace.ask("timeline", "--by", "phase")
+    print(*[row["kept_bytes"] >> 20 for row in answer["phases"] if row["phase"] == "turn %d" % i and row["track"] == "host"])
+"""
+
+
+def case_asked_at_once():
+    """A command has all that the program did before it was started, however short before."""
+    done = mt.shimmed([mt.python(), "-c", ASKED], env={"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1"})
+    mt.equal((done.status, done.out, done.err), (0, "30\n" * 12, ""))
+
+
 def case_lines_of_cells():
     """Code of a cell has the number that its author sees, whatever IPython or ipykernel call its file; what runs cells is left out."""
     done = mt.shimmed([mt.python(), "-c", CELLS], env={"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1", "MEMTRACE_HOLDERS": "1"})
