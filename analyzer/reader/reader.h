@@ -195,8 +195,8 @@ enum reader_flag {
 	READER_FOLLOW = 2,
 };
 
-/* Of a process that runs, events younger than that are left out: another thread may still write an earlier one. A reader
- * lets that much time pass before it looks, so it has all that happened before it was opened. */
+/* Of a process that runs, events younger than that are left out: another thread may still write an earlier one. A
+ * reader lets that much time pass before it looks, so it has all that happened before it was opened. */
 #define READER_HORIZON_NS 10000000
 
 /* Opens one or several directories. On error *out is NULL and error_get() has the details. */
