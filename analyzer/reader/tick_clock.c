@@ -87,7 +87,7 @@ void clock_sample_now(struct clock *c)
 	} kept[8];
 	if (c->kind >= sizeof(kept) / sizeof(*kept))
 		return;
-	if (kept[c->kind].ticks <= c->last_ticks) { /* none yet, or of before that trace */
+	if (!kept[c->kind].ticks || kept[c->kind].ticks < c->last_ticks) { /* or of before that trace */
 		kept[c->kind].ticks = clock_now(c->kind);
 		kept[c->kind].mono_ns = clock_mono_ns();
 	}

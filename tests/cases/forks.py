@@ -99,6 +99,8 @@ def case_chain_of_execs():
     mt.equal(len(trace.processes), 21, "images")
     mt.equal(len({p["pid"] for p in trace.processes}), 1, "pids")
     mt.equal([p["exit"]["kind"] for p in sorted(trace.processes, key=lambda p: p["start_s"])], ["exec"] * 20 + ["exit"])
+    twice = json.loads(mt.execute([mt.MEMTRACE, "diff", "--json", trace.path, trace.path]).out)  # clocks of young processes are asked for the time of now
+    mt.equal([row["change_s"] for row in twice["totals"] if row["figure"] == "duration"], [0], "one duration, read twice")
 
 
 def case_daemon():
