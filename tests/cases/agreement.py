@@ -42,7 +42,7 @@ def case_devices(kind):
 def case_finds_what_rose():
     """The check itself: a rise that goes on is found, one that has stopped or comes and goes is not."""
     def points(low, above=0):
-        return [{"low_bytes": int(v * 1e6), "high_bytes": int((v + above) * 1e6)} for v in low]
+        return [{"time_s": i / 10, "low_bytes": int(v * 1e6), "high_bytes": int((v + above) * 1e6)} for i, v in enumerate(low)]
     steady, stopped, waves = list(range(100)), list(range(50)) + [50] * 50, [i % 10 for i in range(100)]
     mt.check(agree.rose(points(steady))[0] > 0.3e8, "a steady rise is not found")
     mt.check(agree.rose(points(steady + [5]))[0] > 0.3e8, "a rise before the final fall is not found")
