@@ -181,6 +181,27 @@ def case_leaks_fail_over(limit, status):
     text(recorded("2"), "leaks", "--fail-over", limit, status=status)
 
 
+STOPPED = """
+import time
+kept = []
+for i in range(%d):
+    kept.append(bytearray(20000))
+    if i %% 50 == 0:
+        time.sleep(0.02)
+last = bytes(200 << 20)
+%s
+"""
+
+
+@mt.variants(("late", 4000, "", r"nothing failed: <string>:5 \S+ grew by 76\.\d MiB until \S+ s of \S+ s,\s+then\s+stopped"),
+             ("early", 4000, "time.sleep(4)", "healthy: nothing goes on growing"))
+def case_what_stopped_late_is_named(_name, count, then, said):
+    """One large block is most of what was made, and what grew until then has stopped by that clock: it is said, since hardly any time follows."""
+    done = mt.shimmed([mt.python(), "-c", STOPPED % (count, then)])
+    mt.equal(done.status, 0, done.err)
+    mt.check(re.search("^" + said, done.trace.summary(), re.M), done.trace.summary())
+
+
 def case_killed_programs_did_not_leak():
     trace = recorded("0.2", "kill")
     screen = text(trace, "leaks")

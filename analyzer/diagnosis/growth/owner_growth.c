@@ -14,6 +14,7 @@
 #define SEEN    0.1  /* of what grew: if a sample saw less of it mapped, the sample tells nothing */
 #define DROPPED 0.9  /* of what grew: so much is freed before the ending */
 #define ROUGH   0.2  /* of a rate: a line that is known no better goes through bursts */
+#define NEARLY  0.98 /* of what came: then it is all there */
 #define IN_STEP 0.05 /* greatest distance of two curves at the same pace, each from 0 to 1 */
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
@@ -305,6 +306,18 @@ static void fit_curve(struct owner_growth *t, const struct step_list *steps, con
 			     1e9;
 }
 
+static void note_stop(struct owner_growth *t, const struct outlook_found *f, const struct cohort_clock *k,
+		      const struct process *p)
+{
+	const double all = f->kept[f->count - 1], before = f->from ? f->kept[f->from - 1] : 0;
+	const unsigned middle = stretch_at(k, p->start_ns + less(lower(k->end_ns, p->end_ns), p->start_ns) / 2);
+	const size_t last = SEARCH_FIRST(i, f->count, f->kept[i] - before >= NEARLY * (all - before));
+	if (t->outlook != OUTLOOK_STOPPED || last + 1 >= f->count)
+		return;
+	t->stopped_ns = k->begin_ns[last + 1];
+	t->late_bytes = all - f->kept[middle > f->from ? middle : f->from];
+}
+
 /* What part of the mapped pages of files is private copies, which the kernel counts as anonymous: as of the last
  * sample. NAN: there is none, or less than SEEN of `grown` bytes was mapped at that moment. */
 static double copied(const struct samples *samples, const struct model *m, const struct model_process *process,
@@ -394,6 +407,7 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 	if (f.bytes <= 0)
 		return;
 	fit_curve(t, steps, &f, &k);
+	note_stop(t, &f, &k, whose->process);
 	if (of->kind == MODEL_HEAP && process_is_picked(whose->process))
 		take_as_picked(t, whose);
 	growth_doubt(&t->growth, doubt > 0 && model_lost_late(m, of->process, of->kind) ? 0 : doubt);

@@ -17,6 +17,7 @@
 #define SPIKE_PART  0.5
 #define LEFT_BYTES  (16u << 20)
 #define NOTABLE     0.1        /* of what there is of a kind: growth by less is not in the headline */
+#define LATE        0.75       /* of its process's time: what stopped later may have had no time to go on */
 #define SHORT_BYTES (8u << 20) /* less is not in the headline where no line is known */
 #define LEFT_PART   0.5        /* of the heap's peak */
 
@@ -313,6 +314,35 @@ static struct grown what_grew(const struct report *r)
 		    : (struct grown){ .track = largest_track(r, OUTLOOK_NONE) };
 }
 
+/* What grew over much of the second half, and stopped so late that the rest of the run says little. What fills a device
+ * is mostly a load. NULL = nothing did. */
+static char *stopped_text(const struct report *r)
+{
+	const struct findings *f = &r->analysis.diagnosis->findings;
+	const struct owner_finding *most = NULL;
+	for (size_t i = 0; i < f->count; i++) {
+		const struct owner_finding *one = &f->list[i];
+		const struct owner_growth *t = &one->growth;
+		const struct process *p = reader_process(r->selection->reader, t->process);
+		const bool late = t->stopped_ns >= p->start_ns + (uint64_t)(LATE * (double)(p->end_ns - p->start_ns));
+		const bool fills = one->kind == MODEL_HEAP || one->kind == MODEL_PINNED;
+		if (t->outlook == OUTLOOK_STOPPED && late && !one->owner->folded && fills &&
+		    t->late_bytes >= fmax(NOTABLE * (double)one->all, SHORT_BYTES) &&
+		    (!most || t->late_bytes > most->growth.late_bytes))
+			most = one;
+	}
+	if (!most)
+		return NULL;
+	const struct owner *o = most->owner;
+	char *place = o->label || !o->frame ? owner_text(o) : frame_place(o->frame);
+	char *text =
+		output_format("%s grew by %s until %s of %s, then stopped (memtrace leaks)", place ? place : "one line",
+			      BYTES((uint64_t)most->growth.all_bytes), DURATION(most->growth.stopped_ns),
+			      DURATION(reader_duration_ns(r->selection->reader)));
+	free(place);
+	return text;
+}
+
 /* NULL: nothing goes on growing. */
 static char *grown_text(const struct report *r)
 {
@@ -325,7 +355,7 @@ static char *grown_text(const struct report *r)
 	return g.line    ? line_text(r, g.line, g.others)
 	       : track   ? track_text(r, track)
 	       : unknown ? strdup("whether it grew is not known")
-			 : NULL;
+			 : stopped_text(r);
 }
 
 static char *alive_text(const struct report *r)
