@@ -435,7 +435,9 @@ static void take_rise(struct growth *g, const struct growth *from, double part)
 struct growth owner_growth_rise(const struct step_list *steps, const struct step_track *t,
 				const struct owner_growth *judged)
 {
-	struct growth g = timeline_growth(steps, t);
+	struct step_track as_judged = *t;
+	as_judged.doubt = judged->growth.doubt; /* lost events put one thing in doubt, not the same thing twice */
+	struct growth g = timeline_growth(steps, &as_judged);
 	if (!growth_is_steady(&g) || g.stepped != judged->growth.stepped || growth_is_brief(&judged->growth))
 		return judged->growth;
 	if (!g.stepped)
