@@ -32,6 +32,7 @@ SHIM = os.path.join(BUILD, "libmemtrace.so")
 MEMTRACE = os.path.join(BUILD, "memtrace")
 VENV = os.path.join(TOP, os.environ.get("VENV", "build/venv"))
 WAIT = 300  # seconds after which a command hangs, beside a machine that is busy
+BEGINS_WITHIN = 1  # seconds, in which a recorder says that it is there
 
 
 class Fail(Exception):
@@ -294,11 +295,19 @@ class Trace:
         pid = struct.unpack_from("<I", head, session_offset("recorder_pid"))[0]
         return pid if pid and alive(pid) else 0
 
+    def is_new(self):
+        """No recorder has begun, or ended, yet: that of a short program may be about to."""
+        with contextlib.suppress(OSError, struct.error), open(os.path.join(self.path, "session"), "rb") as file:
+            head = file.read(4096)
+            return not any(struct.unpack_from(form, head, session_offset(field))[0] for form, field in (("<I", "recorder_pid"), ("<Q", "ended_ticks")))
+        return False
+
     def settle(self, seconds=40):
-        """Waits until no recorder works on it any more. (One that can't write what is left takes long to give up: set
-        .patience to read what there is after so many seconds.)"""
+        """Waits until no recorder works on it any more, also where it begins behind the program's end. (One that can't write what is left takes
+        long to give up: set .patience to read what there is after so many seconds.)"""
+        begins = time.monotonic() + BEGINS_WITHIN
         end = time.monotonic() + min(seconds, self.patience or seconds)
-        while self.recorder():
+        while self.recorder() or (self.is_new() and time.monotonic() < begins):
             if time.monotonic() > end:
                 check(self.patience, "the recorder %d of %s goes on %d s after the last process ended" %
                       (self.recorder(), self.path, seconds))
