@@ -11,6 +11,8 @@
  *   talk       answers lines of stdin: "w" where malloc leads to and what children would get, "a N" N blocks more, "s" runs
  *              a shell, "l" loads a library and allocates there, "q" ends
  *   leak       SIGUSR1 ends the warm-up: from then on blocks are counted as in an account (argument 3: its file)
+ * With "steps" as argument 3 a line follows: how many steps the kind's own threads made, the seconds of that and of CPU, and the longest that a step
+ * of any thread took beyond what it waits for.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -44,11 +46,47 @@ static void fault(const char *what)
 	__atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
 }
 
+/* ---- steps ---- */
+
+static long steps;
+static uint64_t longest_ns;
+
+struct pace {
+	uint64_t last;
+	long steps;
+};
+
+static void pace_step(struct pace *p, uint64_t waits_ns)
+{
+	uint64_t now = now_ns(), took = p->last ? now - p->last : 0, longest = __atomic_load_n(&longest_ns, __ATOMIC_RELAXED);
+	took = took > waits_ns ? took - waits_ns : 0;
+	p->last = now;
+	p->steps++;
+	while (took > longest && !__atomic_compare_exchange_n(&longest_ns, &longest, took, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		continue;
+}
+
+static void pace_end(const struct pace *p)
+{
+	__atomic_fetch_add(&steps, p->steps, __ATOMIC_RELAXED);
+}
+
+static void tell_steps(uint64_t since)
+{
+	printf("steps %ld %.6f %.6f %.6f\n", steps, (double)(now_ns() - since) / 1e9, (double)clock() / CLOCKS_PER_SEC, (double)longest_ns / 1e9);
+}
+
+/* ---- what threads do ---- */
+
+/* `seed` 5: beside a kind that does something else, whose steps count. */
 static void *churn(void *seed)
 {
 	void *blocks[64] = { 0 };
 	unsigned s = (unsigned)(uintptr_t)seed;
-	while (!over) {
+	struct pace pace = { 0 };
+	for (unsigned n = 1; !over; n++) {
+		if (n % 256 == 0)
+			pace_step(&pace, 0);
 		unsigned i = (s = s * 1664525u + 1013904223u) >> 26;
 		unsigned char *p = blocks[i];
 		if (p && p[0] != (i & 255))
@@ -59,22 +97,28 @@ static void *churn(void *seed)
 	}
 	for (int i = 0; i < 64; i++)
 		free(blocks[i]);
+	if ((uintptr_t)seed != 5)
+		pace_end(&pace);
 	return NULL;
 }
 
 static void *load(void *name)
 {
+	struct pace pace = { 0 };
 	while (!over) {
 		void *handle = dlopen(name, RTLD_NOW);
 		if (!handle || !dlsym(handle, "sqrt"))
 			fault("dlopen failed");
 		dlclose(handle);
+		pace_step(&pace, 0);
 	}
+	pace_end(&pace);
 	return NULL;
 }
 
 static void *forks(void *unused)
 {
+	struct pace pace = { 0 };
 	while (!over) {
 		int status = 0;
 		pid_t child = fork();
@@ -84,32 +128,51 @@ static void *forks(void *unused)
 		}
 		if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 3)
 			fault("a child ended otherwise");
+		pace_step(&pace, 0);
 	}
+	pace_end(&pace);
 	return unused;
+}
+
+/* Registers that hold values over a loop. On aarch64 also flags and the control register of floating point. */
+static bool registers_hold(const uint64_t kept[4], uint64_t got[4])
+{
+	memcpy(got, kept, 4 * sizeof(*got));
+#if defined(__x86_64__)
+	if (!__builtin_cpu_supports("avx"))
+		return true;
+	__asm__ volatile("vmovdqu (%0), %%ymm7\n\tvmovdqu (%0), %%ymm15\n\tmovl $4000, %%ecx\n"
+			 "1:\tdecl %%ecx\n\tjnz 1b\n\tvpxor %%ymm7, %%ymm15, %%ymm15\n\tvmovdqu %%ymm7, (%1)\n\t"
+			 "vptest %%ymm15, %%ymm15\n\tjz 2f\n\tmovq $0, (%1)\n2:\tvzeroupper"
+			 :
+			 : "r"(kept), "r"(got)
+			 : "rcx", "memory", "xmm7", "xmm15", "cc");
+#elif defined(__aarch64__)
+	__asm__ volatile("ldp q9, q30, [%0]\n\tldp q0, q17, [%0]\n\tmov x17, #4000\n\tmov x3, x17\n\tmov x16, %0\n"
+			 "1:\tsub x17, x17, #1\n\tcbnz x17, 1b\n\tcmp x16, %0\n\tb.ne 2f\n\tcmp x3, #4000\n\tb.ne 2f\n\t"
+			 "stp q9, q30, [%1]\n\teor v9.16b, v9.16b, v0.16b\n\teor v30.16b, v30.16b, v17.16b\n\t"
+			 "orr v9.16b, v9.16b, v30.16b\n\tumaxv b9, v9.16b\n\tumov w3, v9.b[0]\n\tcbz w3, 3f\n2:\tstr xzr, [%1]\n3:"
+			 :
+			 : "r"(kept), "r"(got)
+			 : "x3", "x16", "x17", "memory", "v0", "v9", "v17", "v30", "cc");
+#endif
+	return !memcmp(got, kept, 4 * sizeof(*got));
 }
 
 static void *vectors(void *unused)
 {
-#if defined(__x86_64__)
-	uint64_t kept[4] = { 0x1122334455667788, 2, 0x99aabbccddeeff00, 4 }, got[4] = { 0 };
-	bool wide = __builtin_cpu_supports("avx");
+	const uint64_t kept[4] = { 0x1122334455667788, 2, 0x99aabbccddeeff00, 4 };
+	uint64_t got[4];
+	struct pace pace = { 0 };
 	while (!over) {
 		errno = 77;
-		if (wide)
-			__asm__ volatile("vmovdqu (%0), %%ymm7\n\tvmovdqu (%0), %%ymm15\n\tmovl $4000, %%ecx\n"
-					 "1:\tdecl %%ecx\n\tjnz 1b\n\tvpxor %%ymm7, %%ymm15, %%ymm15\n\tvmovdqu %%ymm7, (%1)\n\t"
-					 "vptest %%ymm15, %%ymm15\n\tjz 2f\n\tmovq $0, (%1)\n2:\tvzeroupper"
-					 :
-					 : "r"(kept), "r"(got)
-					 : "rcx", "memory", "xmm7", "xmm15", "cc");
-		else
-			memcpy(got, kept, sizeof(got));
-		if (memcmp(got, kept, sizeof(got)) != 0)
+		if (!registers_hold(kept, got))
 			fault("a vector register has changed");
 		if (errno != 77)
 			fault("errno has changed");
+		pace_step(&pace, 0);
 	}
-#endif
+	pace_end(&pace);
 	return unused;
 }
 
@@ -126,22 +189,30 @@ static void check_wait(const char *what, int result, int error, uint64_t from, u
 
 static void *sleeps(void *unused)
 {
+	struct pace pace = { 0 };
+	pace_step(&pace, 0);
 	while (!over) {
 		struct timespec t = { 0, 300000000 };
 		uint64_t from = now_ns();
 		int result = nanosleep(&t, NULL);
 		check_wait("nanosleep", result, errno, from, 300000000);
+		pace_step(&pace, 300000000);
 	}
+	pace_end(&pace);
 	return unused;
 }
 
 static void *polls(void *unused)
 {
+	struct pace pace = { 0 };
+	pace_step(&pace, 0);
 	while (!over) {
 		uint64_t from = now_ns();
 		int result = poll(NULL, 0, 300);
 		check_wait("poll", result, errno, from, 300000000);
+		pace_step(&pace, 300000000);
 	}
+	pace_end(&pace);
 	return unused;
 }
 
@@ -258,7 +329,9 @@ static void talk(void)
 int main(int count, char **words)
 {
 	const char *kind = count > 1 ? words[1] : "malloc";
-	uint64_t until = now_ns() + (uint64_t)((count > 2 ? atof(words[2]) : 1) * 1e9);
+	const uint64_t since = now_ns();
+	struct pace pace = { 0 };
+	uint64_t until = since + (uint64_t)((count > 2 ? atof(words[2]) : 1) * 1e9);
 	pthread_t threads[8];
 	int n = 0, ends[2];
 	if (pipe(ends))
@@ -289,7 +362,9 @@ int main(int count, char **words)
 			free(malloc(100));
 			if (alarms == before)
 				fault("pause ended without a signal");
+			pace_step(&pace, 0);
 		}
+		pace_end(&pace);
 		setitimer(ITIMER_REAL, &(struct itimerval){ { 0, 0 }, { 0, 0 } }, NULL);
 	}
 	if (!strcmp(kind, "vector")) { /* the only thread, so it is the one that is stopped */
@@ -315,5 +390,7 @@ int main(int count, char **words)
 	for (int i = 0; i < n; i++)
 		pthread_join(threads[i], NULL);
 	printf("attachee ended: %ld faults\n", faults);
+	if (count > 3 && !strcmp(words[3], "steps"))
+		tell_steps(since);
 	return 7;
 }
