@@ -467,6 +467,8 @@ static int look_at_modules(struct target *t)
 	bool known = find_library(t);
 	for (int tries = 0; tries < TRIES && !known && target_ranges(t) == 0; tries++)
 		known = find_library(t); /* the list is not of one moment where libraries come and go */
+	if (!known && (!t->range_count || target_has_ended(t)))
+		return no(t, "has ended%s", "");
 	if (!known)
 		return no(t, "has no C library of GNU that is known%s", "");
 	char exe[600], path[64];

@@ -127,17 +127,17 @@ def targets():
              "fork": "a thread that forks without a pause, one in malloc", "vector": "vector registers and errno that are checked",
              "wait": "threads in sleep, poll and read", "signals": "a signal every millisecond"}
     for kind, name in words.items():
-        yield name, 20, lambda kind=kind: attaching.attachee(kind, 1, "steps"), attaching.WHOLE
+        yield name, 30, lambda kind=kind: attaching.attachee(kind, 1, "steps"), attaching.WHOLE
     for version, path in interpreters().items():
-        yield "Python %s, idle" % version, 8, lambda path=path: attaching.Target([path, "-c", IDLE]), ("ended\n", "", 0)
-        yield "Python %s, busy" % version, 8, lambda path=path: attaching.Target([path, "-c", BUSY]), ("ended\n", "", 0)
+        yield "Python %s, idle" % version, 12, lambda path=path: attaching.Target([path, "-c", IDLE]), ("ended\n", "", 0)
+        yield "Python %s, busy" % version, 12, lambda path=path: attaching.Target([path, "-c", BUSY]), ("ended\n", "", 0)
     if shutil.which("node"):
         version = version_of("node", "--version")
-        yield "node %s, idle" % version, 20, lambda: attaching.Target(["node", "-e", NODE_IDLE]), ("ended\n", "", 0)
-        yield "node %s, busy" % version, 20, lambda: attaching.Target(["node", "-e", NODE_BUSY]), ("ended\n", "", 0)
+        yield "node %s, idle" % version, 30, lambda: attaching.Target(["node", "-e", NODE_IDLE]), ("ended\n", "", 0)
+        yield "node %s, busy" % version, 30, lambda: attaching.Target(["node", "-e", NODE_BUSY]), ("ended\n", "", 0)
     folder = java()
     for how in ("idle", "busy") if folder else ():
-        yield "java %s, %s" % (version_of("java", "-version"), how), 20, lambda how=how: attaching.Target(["java", "-cp", folder, "Work", how]), ("ended\n", "", 0)
+        yield "java %s, %s" % (version_of("java", "-version"), how), 30, lambda how=how: attaching.Target(["java", "-cp", folder, "Work", how]), ("ended\n", "", 0)
     if mt.has_module("torch"):
         yield "PyTorch %s, training" % version_of(mt.python(), "-c", "import torch; print(torch.__version__)"), 100, lambda: attaching.Target([mt.python(), "-W", "ignore", "-c", TRAIN], env={"PYTHONWARNINGS": "ignore"}), ("ended\n", None, 0)
 
@@ -279,7 +279,7 @@ def case_matrix():
         rows.append(row(name, attached, times, figures))
         tell(rows[-1])
     if shutil.which("redis-server") and shutil.which("redis-benchmark") and any(word in "redis under load" for word in wanted):
-        rows.append(redis(int(os.environ.get("ATTACHES", 20))))
+        rows.append(redis(int(os.environ.get("ATTACHES", 30))))
         tell(rows[-1])
     mt.say("# all of them:")
     for cells in (HEAD, ["---"] * len(HEAD), *rows):
