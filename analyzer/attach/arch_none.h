@@ -15,7 +15,14 @@
 struct arch_thread {
 	uint64_t pc, sp, thread, mask;
 	long call;
+	const char *unsafe;
 };
+
+static inline void arch_look(pid_t tid, const struct arch_thread *t)
+{
+	(void)tid;
+	(void)t;
+}
 
 static inline bool arch_save(pid_t tid, struct arch_thread *t)
 {
@@ -39,6 +46,12 @@ static inline size_t arch_frame_room(const struct arch_thread *t)
 	(void)t;
 	return 0;
 }
+static inline bool arch_settle(pid_t tid, const struct arch_thread *t)
+{
+	(void)tid;
+	(void)t;
+	return false;
+}
 static inline bool arch_call(pid_t tid, int memory, const struct arch_thread *t, uint64_t top, uint64_t restorer,
 			     uint64_t function, const uint64_t arguments[2])
 {
@@ -55,9 +68,8 @@ static inline bool arch_go_back(pid_t tid, const struct arch_thread *t)
 	(void)tid, (void)t;
 	return false;
 }
-static inline bool arch_put_back(pid_t tid, const struct arch_thread *t)
+static inline void arch_let_go(pid_t tid, const struct arch_thread *t, int signal)
 {
-	(void)tid, (void)t;
-	return false;
+	(void)tid, (void)t, (void)signal;
 }
 #endif

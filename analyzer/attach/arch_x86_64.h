@@ -21,15 +21,13 @@
 #define ARCH_RESTORER_BYTES 9
 #define ARCH_MOST_XSTATE    16384
 
-#ifndef PTRACE_GETSIGMASK
-#define PTRACE_GETSIGMASK 0x420a
-#define PTRACE_SETSIGMASK 0x420b
-#endif
+#define ARCH_NT_SHSTK       0x204
 
 struct arch_thread {
 	struct user_regs_struct regs;
 	uint64_t pc, sp, thread, mask;
 	long call; /* that was interrupted or has just ended; -1 = none */
+	const char *unsafe;
 	size_t xstate_bytes;
 	uint8_t xstate[ARCH_MOST_XSTATE];
 };
@@ -66,8 +64,16 @@ static inline bool arch_begins_anew(const struct user_regs_struct *r)
 	return false;
 }
 
+static inline void arch_look(pid_t tid, const struct arch_thread *t)
+{
+	(void)tid;
+	(void)t;
+}
+
 static inline bool arch_save(pid_t tid, struct arch_thread *t)
 {
+	uint64_t shadow;
+	struct iovec s = { &shadow, sizeof(shadow) };
 	struct iovec regs = { &t->regs, sizeof(t->regs) }, x = { t->xstate, sizeof(t->xstate) };
 
 	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &regs) || ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &x) ||
@@ -81,6 +87,8 @@ static inline bool arch_save(pid_t tid, struct arch_thread *t)
 	t->sp = t->regs.rsp;
 	t->thread = t->regs.fs_base;
 	t->call = (long)t->regs.orig_rax;
+	/* a return to where nobody has called from would be a fault */
+	t->unsafe = ptrace(PTRACE_GETREGSET, tid, ARCH_NT_SHSTK, &s) ? NULL : "with a shadow stack";
 	return true;
 }
 
@@ -139,6 +147,13 @@ static inline bool arch_write(int memory, uint64_t at, const void *from, size_t 
 	return pwrite(memory, from, bytes, (off_t)at) == (ssize_t)bytes;
 }
 
+static inline bool arch_settle(pid_t tid, const struct arch_thread *t)
+{
+	(void)tid;
+	(void)t;
+	return true;
+}
+
 /* Whether the frame was taken is of no matter to a thread that has its tracer: that one restores by itself. */
 static inline bool arch_call(pid_t tid, int memory, const struct arch_thread *t, uint64_t top, uint64_t restorer,
 			     uint64_t function, const uint64_t arguments[2])
@@ -146,7 +161,7 @@ static inline bool arch_call(pid_t tid, int memory, const struct arch_thread *t,
 	static uint8_t state[ARCH_MOST_XSTATE];
 	struct user_regs_struct r = arch_next(t, false), call = t->regs;
 	struct iovec set = { &call, sizeof(call) }, fresh = { state, t->xstate_bytes };
-	uint64_t features, blocked = ~0ull, fp, at;
+	uint64_t features, fp, at;
 	uint32_t magic2 = 0x46505845, words[4];
 	size_t bytes;
 
@@ -208,12 +223,7 @@ static inline bool arch_call(pid_t tid, int memory, const struct arch_thread *t,
 	state[24] = 0x80;
 	state[25] = 0x1f;
 	ptrace(PTRACE_SETREGSET, tid, NT_X86_XSTATE, &fresh);
-	/* what a fault raises is seen by the tracer; setuid() of another thread waits for 33, with a lock of the
-	 * loader */
-	for (const int *s = (const int[]){ 4, 5, 7, 8, 11, 33, 0 }; *s; s++)
-		blocked &= ~(1ull << (*s - 1));
-	blocked |= t->mask;
-	ptrace(PTRACE_SETSIGMASK, tid, sizeof(blocked), &blocked);
+	arch_block_signals(tid, t->mask);
 	return true;
 }
 
@@ -236,11 +246,12 @@ static inline bool arch_go_back(pid_t tid, const struct arch_thread *t)
 	       !ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &set);
 }
 
-static inline bool arch_put_back(pid_t tid, const struct arch_thread *t)
+static inline void arch_let_go(pid_t tid, const struct arch_thread *t, int signal)
 {
 	struct iovec set = { (void *)(uintptr_t)&t->regs, sizeof(t->regs) };
 
-	return !ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &set);
+	ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &set);
+	ptrace(PTRACE_DETACH, tid, NULL, signal);
 }
 
 #endif

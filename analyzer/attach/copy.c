@@ -28,7 +28,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PAGE        4096u
 #define ARENA       (64ull << 20) /* glibc's HEAP_MAX_SIZE: its heaps but the first begin at multiples of it */
 #define PIECE       (1u << 14)    /* pages of which pagemap is asked at once */
 #define OWN_BYTES   8192u
@@ -53,6 +52,7 @@ struct copying {
 		size_t count, room;
 	} kernel; /* what it keeps for an epoll */
 	int pagemap;
+	uint64_t page;
 };
 
 static int failed(const struct copying *k, const char *why)
@@ -79,7 +79,7 @@ static bool is_arena(const struct copying *k, uint64_t at, uint64_t end)
 {
 	uint64_t head[4];
 	return target_read(k->t, at, head, sizeof(head)) && head[0] && head[0] % ARENA <= 64 && !(head[1] % ARENA) &&
-	       head[2] >= PAGE && head[2] <= end - at && head[3] >= head[2] && head[3] <= ARENA;
+	       head[2] >= k->page && head[2] <= end - at && head[3] >= head[2] && head[3] <= ARENA;
 }
 
 /* The thread whose stack it is: its stack pointer and its own data are in it. */
@@ -171,9 +171,9 @@ static int list_ranges(struct copying *k)
 }
 
 /* Where a range is in the copy: as far from the beginning of a page as in the program. */
-static size_t place(const struct copy_range *r, size_t at)
+static size_t place(const struct copying *k, const struct copy_range *r, size_t at)
 {
-	return ((at + PAGE - 1) & ~(size_t)(PAGE - 1)) + r->start % PAGE;
+	return ((at + k->page - 1) & ~(k->page - 1)) + r->start % k->page;
 }
 
 /* Room for all, as address space: of what is not copied no memory is taken. The first copy's pages are used again. */
@@ -186,7 +186,7 @@ static int make_room(struct copying *k)
 			struct copy_range *r = &c->ranges[i];
 			if ((r->kind == COPY_WORDS) != words)
 				continue;
-			bytes = place(r, bytes);
+			bytes = place(k, r, bytes);
 			r->offset = bytes;
 			bytes += r->end - r->start;
 		}
@@ -249,10 +249,11 @@ static bool is_there(const struct copy_range *r, uint64_t page)
 static int copy_range(struct copying *k, const struct copy_range *r, uint64_t most)
 {
 	static uint64_t pages[PIECE];
+	const uint64_t page = k->page;
 	for (uint64_t at = r->start, next; at < r->end; at = next) {
-		const uint64_t first = at / PAGE;
-		next = (first + PIECE) * PAGE < r->end ? (first + PIECE) * PAGE : r->end;
-		const uint64_t count = (next - first * PAGE + PAGE - 1) / PAGE;
+		const uint64_t first = at / page;
+		next = (first + PIECE) * page < r->end ? (first + PIECE) * page : r->end;
+		const uint64_t count = (next - first * page + page - 1) / page;
 		ssize_t n = k->pagemap < 0 ? -1 : pread(k->pagemap, pages, count * 8, (off_t)(first * 8));
 		for (uint64_t i = 0; n != (ssize_t)(count * 8) && i < count; i++)
 			pages[i] = 1ull << 63;
@@ -260,7 +261,7 @@ static int copy_range(struct copying *k, const struct copy_range *r, uint64_t mo
 			const bool there = is_there(r, pages[i]);
 			for (j = i; j < count && is_there(r, pages[j]) == there;)
 				j++;
-			const uint64_t from = i ? (first + i) * PAGE : at, to = j < count ? (first + j) * PAGE : next;
+			const uint64_t from = i ? (first + i) * page : at, to = j < count ? (first + j) * page : next;
 			k->c->bytes += there ? to - from : 0;
 			if (k->c->bytes > most)
 				return error_set(MT_ELARGE, "--scan", ERROR_NO_OFFSET,
@@ -352,12 +353,16 @@ static int seize_new(struct copying *k)
 	DIR *d = opendir(path);
 	for (struct dirent *entry; d && !e && (entry = readdir(d));) {
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-		if (tid <= 0 || find(k, tid) || ptrace(PTRACE_SEIZE, tid, NULL, NULL))
+		if (tid <= 0 || find(k, tid) || ptrace(PTRACE_SEIZE, tid, NULL, PTRACE_O_TRACESYSGOOD))
 			continue;
-		ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 		e = vec_reserve(k->threads, k->thread_room, k->thread_count + 1);
-		if (!e)
-			k->threads[k->thread_count++] = (struct stopped){ .tid = tid };
+		if (e)
+			break;
+		struct stopped *s = &k->threads[k->thread_count++];
+		s->tid = tid;
+		s->is_stopped = false;
+		arch_look(tid, &s->at);
+		ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 		found++;
 	}
 	if (d)
@@ -397,10 +402,8 @@ static int stop_all(struct copying *k)
 static void go_on(struct copying *k)
 {
 	for (size_t i = 0; i < k->thread_count; i++)
-		if (k->threads[i].is_stopped) {
-			arch_put_back(k->threads[i].tid, &k->threads[i].at);
-			ptrace(PTRACE_DETACH, k->threads[i].tid, NULL, k->threads[i].signal);
-		}
+		if (k->threads[i].is_stopped)
+			arch_let_go(k->threads[i].tid, &k->threads[i].at, k->threads[i].signal);
 }
 
 static int name_threads(struct copying *k)
@@ -438,7 +441,7 @@ static int copy_stopped(struct copying *k, uint32_t clock)
 int copy_memory(struct memory_copy *c, pid_t pid, const char *session, uint32_t clock)
 {
 	struct target t;
-	struct copying k = { .c = c, .t = &t, .session = session, .pagemap = -1 };
+	struct copying k = { .c = c, .t = &t, .session = session, .pagemap = -1, .page = (uint64_t)sysconf(_SC_PAGESIZE) };
 	char path[64];
 	*c = (struct memory_copy){ 0 };
 	int e = target_open(&t, pid);

@@ -98,6 +98,7 @@ static bool stop(pid_t tid, struct arch_thread *thread, bool *group)
 	if (ptrace(PTRACE_SEIZE, tid, NULL, PTRACE_O_TRACESYSGOOD))
 		return false;
 	step(1);
+	arch_look(tid, thread);
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL))
 		return false;
 	while (next_stop(tid, until, &status)) {
@@ -115,13 +116,6 @@ static bool stop(pid_t tid, struct arch_thread *thread, bool *group)
 	return false;
 }
 
-/* As it was, also where a wait was interrupted: then the kernel goes on with that. */
-static void leave(pid_t tid, const struct arch_thread *thread)
-{
-	arch_put_back(tid, thread);
-	ptrace(PTRACE_DETACH, tid, NULL, 0);
-}
-
 /* ---- the call ---- */
 
 /* In the stop before sigreturn, or one in which the call has failed: the thread goes back, and stops once more in the
@@ -136,9 +130,7 @@ static bool come_back(pid_t tid, const struct arch_thread *thread)
 	    !next_stop(tid, ticks_mono_ns() + SECOND, &status))
 		return false;
 	step(7);
-	arch_put_back(tid, thread);
-	int signal = status >> 16 || is_syscall_stop(status) ? 0 : WSTOPSIG(status);
-	ptrace(PTRACE_DETACH, tid, NULL, signal);
+	arch_let_go(tid, thread, status >> 16 || is_syscall_stop(status) ? 0 : WSTOPSIG(status));
 	return true;
 }
 
@@ -171,8 +163,10 @@ static int rank_of(pid_t pid, pid_t tid)
 	if (number == SYS_futex || number == SYS_read || number == SYS_wait4 || number == SYS_accept4 ||
 	    number == SYS_accept)
 		return 0;
+	if (number == SYS_epoll_pwait)
+		return 4;
 #ifdef SYS_epoll_wait
-	if (number == SYS_epoll_wait || number == SYS_epoll_pwait)
+	if (number == SYS_epoll_wait)
 		return 4;
 #endif
 	return 1;
@@ -246,15 +240,16 @@ static int follow(const struct target *t, pid_t tid, const struct arch_thread *t
 	}
 }
 
-static int call_in(struct target *t, pid_t tid, const struct arch_thread *thread, uint64_t function, void *passed,
+static int call_in(struct target *t, pid_t tid, struct arch_thread *thread, uint64_t function, void *passed,
 		   size_t bytes, uint64_t second, enum inject_waits waits)
 {
 	uint64_t at = (thread->sp - ARCH_RED_ZONE - bytes) & ~63ull, arguments[2] = { at, second }, restorer = 0;
 	uint8_t *text = NULL;
-	/* the C library's sigreturn */
+	/* what handlers return to */
 	for (size_t i = 0; i < t->range_count && !restorer; i++) {
 		const struct target_range *r = &t->ranges[i];
-		if (r->prot[2] != 'x' || r->start < t->libc.base || r->end > t->libc.end)
+		if (r->prot[2] != 'x' ||
+		    ((r->start < t->libc.base || r->end > t->libc.end) && strcmp(r->path, "[vdso]") != 0))
 			continue;
 		size_t size = r->end - r->start;
 		text = malloc(size);
@@ -266,8 +261,10 @@ static int call_in(struct target *t, pid_t tid, const struct arch_thread *thread
 	}
 	if (!restorer || pwrite(t->memory, passed, bytes, (off_t)at) != (ssize_t)bytes ||
 	    (step(2), !arch_call(tid, t->memory, thread, at, restorer, function, arguments))) {
-		leave(tid, thread);
-		return failed(t, "its memory can't be written to");
+		char byte;
+		bool ended = !target_read(t, t->libc.base, &byte, 1);
+		arch_let_go(tid, thread, 0);
+		return failed(t, ended ? "has ended" : "its memory can't be written to");
 	}
 	step(3);
 	int e = follow(t, tid, thread, at, waits);
@@ -340,10 +337,14 @@ static int look_for_place(struct target *t, struct place *p, uint64_t function, 
 				continue;
 			}
 			const char *not_here = place_is_unsafe(p, threads[i].tid, &thread);
+			if (!not_here && !arch_settle(threads[i].tid, &thread)) {
+				why = "between two calls";
+				continue;
+			}
 			if (!not_here)
 				return call_in(t, threads[i].tid, &thread, function, passed, bytes, second, waits);
 			why = not_here;
-			leave(threads[i].tid, &thread);
+			arch_let_go(threads[i].tid, &thread, 0);
 		}
 		nap((round < 128 ? 1 + round / 8 : 16) * 1000000 + (long)(ticks_mono_ns() % 3000000));
 		if (round % 64 == 63)

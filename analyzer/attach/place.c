@@ -360,6 +360,8 @@ const char *place_is_unsafe(struct place *p, pid_t tid, const struct arch_thread
 	const struct target *t = p->target;
 	struct walk w = { .place = p, .thread = thread };
 	const char *why = stack_is_unsafe(t, thread);
+	if (thread->unsafe)
+		return thread->unsafe;
 	if (why)
 		return why;
 	if ((thread->mask >> 31 & 3) == 3) /* only the C library blocks its own signals */
