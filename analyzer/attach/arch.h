@@ -6,20 +6,20 @@
  *	ARCH_ATTACHES                 whether there is more than empty functions
  *	ARCH_RED_ZONE                 bytes below the stack pointer that a function may use
  *	ARCH_RESTORER                 machine code that calls sigreturn, as the C library or the vdso has it
- *	struct arch_thread            registers, vector state and signal mask of a stopped thread: `pc`, `sp`, `thread` (its
- *	                              control block), `mask`, `call` (the system call that goes on or has just ended, or -1),
- *	                              `unsafe` (why nothing may be called in it, or NULL)
+ *	ARCH_SCANS                    whether memory can be copied and searched for pointers (copy.h)
+ *	struct arch_thread            registers, vector state and signal mask of a stopped thread: pc, sp, thread (its
+ *	                              control block), mask, call (the system call that goes on or has just ended, or
+ *	                              -1), unsafe (why nothing may be called in it, or NULL)
  *	arch_look()                   what is to be known of a thread before it is interrupted
  *	arch_save()                   reads it, in the stop that an interrupt makes
  *	arch_goes_on()                whether it waits in that call, and has not got what it waits for
  *	arch_words()                  its registers as words, where pointers are looked for
  *	arch_frame_room()             bytes below the stack pointer for arch_call(), without what is passed
- *	arch_settle()                 before arch_call(): learns what only going on shows. False: the thread has gone on
+ *	arch_settle()                 before arch_call(): learns what only going on shows. False: it has gone on
  *	arch_call()                   makes the thread call a function; one step in which the registers change
  *	arch_has_returned()           in a stop before a system call: is it that call's end?
- *	arch_go_back()                from there, or out of the call, to where the thread was, as far as it can be done in one
- *	                              step
- *	arch_let_go()                 in the stop after that, or after arch_save(): exactly as it was, and traced no more
+ *	arch_go_back()                from there, or out of the call, to where the thread was, as far as one step can
+ *	arch_let_go()                 in the stop after that, or after arch_save(): exactly as it was, and not traced
  */
 #ifndef MT_ATTACH_ARCH_H
 #define MT_ATTACH_ARCH_H

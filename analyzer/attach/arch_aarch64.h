@@ -1,12 +1,12 @@
 /*
- * See analyzer/attach/arch.h. Layouts: the kernel's asm/ptrace.h, asm/sigcontext.h, asm/sve_context.h, asm/ucontext.h, and
- * struct rt_sigframe of arch/arm64/kernel/signal.c. Calls: the procedure call standard of Arm (AAPCS64).
+ * See analyzer/attach/arch.h. Layouts: the kernel's asm/ptrace.h, asm/sigcontext.h, asm/sve_context.h, asm/ucontext.h,
+ * and struct rt_sigframe of arch/arm64/kernel/signal.c. Calls: the procedure call standard of Arm (AAPCS64).
  *
  * What is otherwise than on x86-64 (arch/arm64/kernel/signal.c, ptrace.c, syscall.c):
- *  - A call that an interrupt ended is wound back before the tracer sees the thread: it is at its `svc`, with the first
- *    argument and the number as before. A thread that has not entered it yet looks the same.
+ *  - A call that an interrupt ended is wound back before the tracer sees the thread: it is at its `svc`, with the
+ *    first argument and the number as before. A thread that has not entered it yet looks the same.
  *  - How it ended is known to the kernel alone, until the thread is let go. So a thread that nothing was changed of is
- *    just let go. One that was made to call something enters the call once more, from where a signal finds it as before.
+ *    just let go. One that was made to call something enters its call once more, where a signal finds it as before.
  *  - Of a call that ended with EINTR the first argument is gone. /proc/TID/syscall has it, before the interrupt.
  *  - In a stop before or after a system call x7 says which of both it is, and what is written to it is lost.
  *  - The number of a system call and registers can't be changed in one step.
@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #define ARCH_ATTACHES true
+#define ARCH_SCANS    false
 #define ARCH_RED_ZONE 0
 /* mov x8, #__NR_rt_sigreturn; svc #0: what a signal handler returns to, in the kernel's vdso */
 #define ARCH_RESTORER       "\x68\x11\x80\xd2\x01\x00\x00\xd4"
@@ -363,6 +364,19 @@ static inline void arch_put_records(uint8_t *to, const struct arch_thread *t)
 	memcpy(to + 16, t->sve + 16, bytes);
 }
 
+/* As the kernel makes it for a handler. */
+static inline void arch_fill_frame(struct arch_frame_aarch64 *f, const struct arch_thread *t)
+{
+	memset(f, 0, sizeof(*f));
+	f->stack_flags = 2; /* SS_DISABLE; read and found unchanged */
+	f->mask = t->mask;
+	memcpy(f->x, t->regs.x, sizeof(f->x));
+	f->sp = t->regs.sp;
+	f->pc = t->regs.pc;
+	f->state = t->regs.state;
+	arch_put_records(f->reserved, t);
+}
+
 static inline bool arch_call(pid_t tid, int memory, struct arch_thread *t, uint64_t top, uint64_t restorer,
 			     uint64_t function, const uint64_t arguments[2])
 {
@@ -371,14 +385,7 @@ static inline bool arch_call(pid_t tid, int memory, struct arch_thread *t, uint6
 	struct arch_regs call = t->regs;
 	const uint64_t at = (top - sizeof(f)) & ~15ull;
 
-	memset(&f, 0, sizeof(f));
-	f.stack_flags = 2; /* SS_DISABLE; read and found unchanged */
-	f.mask = t->mask;
-	memcpy(f.x, t->regs.x, sizeof(f.x));
-	f.sp = t->regs.sp;
-	f.pc = t->regs.pc;
-	f.state = t->regs.state;
-	arch_put_records(f.reserved, t);
+	arch_fill_frame(&f, t);
 	if (pwrite(memory, &f, sizeof(f), (off_t)at) != (ssize_t)sizeof(f))
 		return false;
 	t->frame = at;

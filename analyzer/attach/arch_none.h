@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #define ARCH_ATTACHES       false
+#define ARCH_SCANS          false
 #define ARCH_RED_ZONE       0
 #define ARCH_RESTORER       ""
 #define ARCH_RESTORER_BYTES 0

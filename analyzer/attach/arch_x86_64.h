@@ -15,13 +15,14 @@
 #include <unistd.h>
 
 #define ARCH_ATTACHES true
+#define ARCH_SCANS    true
 #define ARCH_RED_ZONE 128
 /* mov $__NR_rt_sigreturn, %rax; syscall: what a signal handler returns to, in every C library */
 #define ARCH_RESTORER       "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"
 #define ARCH_RESTORER_BYTES 9
 #define ARCH_MOST_XSTATE    16384
 
-#define ARCH_NT_SHSTK       0x204
+#define ARCH_NT_SHSTK 0x204
 
 struct arch_thread {
 	struct user_regs_struct regs;

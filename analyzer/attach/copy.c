@@ -441,10 +441,14 @@ static int copy_stopped(struct copying *k, uint32_t clock)
 int copy_memory(struct memory_copy *c, pid_t pid, const char *session, uint32_t clock)
 {
 	struct target t;
-	struct copying k = { .c = c, .t = &t, .session = session, .pagemap = -1, .page = (uint64_t)sysconf(_SC_PAGESIZE) };
+	struct copying k = {
+		.c = c, .t = &t, .session = session, .pagemap = -1, .page = (uint64_t)sysconf(_SC_PAGESIZE)
+	};
 	char path[64];
 	*c = (struct memory_copy){ 0 };
 	int e = target_open(&t, pid);
+	if (!e && !ARCH_SCANS)
+		e = failed(&k, "its memory can't be scanned on this machine: only on x86-64");
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
 	k.pagemap = e ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 	e = e ? e : copy_all(&k, room_here());

@@ -18,7 +18,7 @@ import mt
 from attaching import WHOLE, attachee
 
 
-@mt.variants("malloc", "dlopen", "fork", "vector", "wait", "signals")
+@mt.variants("malloc", "dlopen", "fork", "vector", "wait", "signals", "suspend", "naps")
 def case_program_is_as_without(kind):
     for _ in range(2):
         target = attachee(kind, 1.5)

@@ -8,6 +8,8 @@
  *   vector     registers hold values that are checked in a loop, with errno
  *   wait       all threads wait: sleep, poll, a condition, a pipe
  *   signals    a timer's signal comes every millisecond; main waits in pause()
+ *   suspend    another process sends a signal and waits for the answer, at random moments; main waits in sigsuspend()
+ *   naps       one thread: waits of each kind that end after a while, by the clock
  *   talk       answers lines of stdin: "w" where malloc leads to and what children would get, "a N" N blocks more, "s" runs
  *              a shell, "l" loads a library and allocates there, "q" ends
  *   leak       SIGUSR1 ends the warm-up: from then on blocks are counted as in an account (argument 3: its file)
@@ -24,6 +26,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/epoll.h>
+#include <sys/ipc.h>
+#include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -159,6 +166,28 @@ static bool registers_hold(const uint64_t kept[4], uint64_t got[4])
 	return !memcmp(got, kept, 4 * sizeof(*got));
 }
 
+/* Longer registers, and those of predicates. */
+#if defined(__aarch64__)
+__attribute__((target("arch=armv8-a+sve"))) static bool long_registers_hold(void)
+{
+	uint64_t wrong = 0;
+	if (!(getauxval(AT_HWCAP) & 1 << 22))
+		return true;
+	__asm__ volatile("ptrue p5.b\n\tptrue p6.b, vl3\n\tindex z20.b, #3, #7\n\tmov x17, #4000\n1:\tsub x17, x17, #1\n\tcbnz x17, 1b\n\t"
+			 "index z21.b, #3, #7\n\tcmpne p7.b, p5/z, z20.b, z21.b\n\tb.any 2f\n\tptrue p7.b, vl3\n\teors p7.b, p5/z, p6.b, p7.b\n\t"
+			 "b.none 3f\n2:\tmov %0, #1\n3:"
+			 : "+r"(wrong)
+			 :
+			 : "x17", "z20", "z21", "p5", "p6", "p7", "cc", "memory");
+	return !wrong;
+}
+#else
+static bool long_registers_hold(void)
+{
+	return true;
+}
+#endif
+
 static void *vectors(void *unused)
 {
 	const uint64_t kept[4] = { 0x1122334455667788, 2, 0x99aabbccddeeff00, 4 };
@@ -166,7 +195,7 @@ static void *vectors(void *unused)
 	struct pace pace = { 0 };
 	while (!over) {
 		errno = 77;
-		if (!registers_hold(kept, got))
+		if (!registers_hold(kept, got) || !long_registers_hold())
 			fault("a vector register has changed");
 		if (errno != 77)
 			fault("errno has changed");
@@ -231,11 +260,112 @@ static void on_alarm(int number)
 	alarms++;
 }
 
+static void on_signal(int number)
+{
+	(void)number;
+	alarms++;
+}
+
+/* A process that is nobody's child: SIGUSR2 at random moments, each answered in 20 seconds, or SIGABRT. It ends with the program. */
+static void send_signals(const int answers[2], pid_t to)
+{
+	struct pollfd answer = { .fd = answers[0], .events = POLLIN };
+	char c;
+	pid_t child = fork();
+	if (child) {
+		waitpid(child, NULL, 0);
+		return;
+	}
+	if (fork())
+		_exit(0);
+	close(0), close(1), close(2), close(answers[1]);
+	for (unsigned s = 1;; s = s * 1664525u + 1013904223u) {
+		nanosleep(&(struct timespec){ 0, (long)(s >> 9) % 3000000 }, NULL);
+		if (kill(to, SIGUSR2))
+			_exit(0);
+		if (poll(&answer, 1, 20000) != 1)
+			kill(to, SIGABRT);
+		if (read(answers[0], &c, 1) != 1)
+			_exit(0);
+	}
+}
+
 /* A busy machine takes longer to attach than the time that was asked for. */
 static bool is_over(uint64_t until)
 {
 	struct pollfd in = { .fd = 0, .events = POLLIN };
 	return now_ns() >= until && poll(&in, 1, 0) != 0;
+}
+
+/* SIGUSR2 is let through by sigsuspend() alone, so each must end it. */
+static void suspend_until(uint64_t until, int answers, struct pace *pace)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	for (long before = alarms; !is_over(until); before = alarms) {
+		if (sigsuspend(&none) != -1 || errno != EINTR || alarms != before + 1)
+			fault("sigsuspend ended otherwise");
+		pace_step(pace, 3000000);
+		if (write(answers, "x", 1) != 1)
+			fault("nobody sends signals");
+	}
+}
+
+static void nap(int kind)
+{
+	struct timespec t = { 0, 300000000 };
+	struct timeval v = { 0, 300000 };
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+	static int epoll = -1;
+	sigset_t set;
+	const char *names[] = { "nanosleep", "poll", "select", "epoll_wait", "sigtimedwait", "semtimedop", "pthread_cond_timedwait", "clock_nanosleep" };
+	uint64_t from = now_ns();
+	int result = -9, wants = 0, wanted_error = 0;
+	errno = 0;
+	if (kind == 0) {
+		result = nanosleep(&t, NULL);
+	} else if (kind == 1) {
+		result = poll(NULL, 0, 300);
+	} else if (kind == 2) {
+		result = select(0, NULL, NULL, NULL, &v);
+	} else if (kind == 3) {
+		struct epoll_event e;
+		epoll = epoll < 0 ? epoll_create1(0) : epoll;
+		result = epoll_wait(epoll, &e, 1, 300);
+	} else if (kind == 4) {
+		sigemptyset(&set);
+		sigaddset(&set, SIGUSR2);
+		result = sigtimedwait(&set, NULL, &t);
+		wants = -1, wanted_error = EAGAIN;
+	} else if (kind == 5) {
+		struct sembuf wait = { 0, -1, 0 };
+		int semaphore = semget(IPC_PRIVATE, 1, 0600);
+		result = semtimedop(semaphore, &wait, 1, &t);
+		int error = errno;
+		semctl(semaphore, 0, IPC_RMID);
+		errno = error;
+		wants = -1, wanted_error = EAGAIN;
+	} else if (kind == 6) {
+		struct timespec end;
+		clock_gettime(CLOCK_REALTIME, &end);
+		end.tv_nsec += 300000000;
+		end.tv_sec += end.tv_nsec / 1000000000;
+		end.tv_nsec %= 1000000000;
+		pthread_mutex_lock(&lock);
+		result = pthread_cond_timedwait(&never, &lock, &end);
+		pthread_mutex_unlock(&lock);
+		wants = ETIMEDOUT;
+	} else {
+		result = clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+	}
+	/* these two end with EINTR whenever their thread is stopped; a short epoll_wait begins anew */
+	if ((kind == 4 || kind == 5) && result == -1 && errno == EINTR)
+		return;
+	if (result != wants || (wanted_error && errno != wanted_error))
+		check_wait(names[kind], -1, errno, from, 0);
+	else
+		check_wait(names[kind], 0, 0, from, 300000000 - 1000000);
 }
 
 static void on_over(int number)
@@ -336,6 +466,16 @@ int main(int count, char **words)
 	int n = 0, ends[2];
 	if (pipe(ends))
 		return 1;
+	const bool suspends = !strcmp(kind, "suspend");
+	if (suspends) {
+		sigset_t set;
+		sigemptyset(&set);
+		sigaddset(&set, SIGUSR2);
+		sigprocmask(SIG_BLOCK, &set, NULL);
+		signal(SIGUSR2, on_signal);
+		signal(SIGPIPE, SIG_IGN);
+		send_signals(ends, getpid());
+	}
 	signal(SIGUSR1, on_asked);
 	puts("ready");
 	fflush(stdout);
@@ -374,6 +514,17 @@ int main(int count, char **words)
 		setitimer(ITIMER_REAL, &times, NULL);
 		vectors(NULL);
 		setitimer(ITIMER_REAL, &(struct itimerval){ { 0, 0 }, { 0, 0 } }, NULL);
+	}
+	if (suspends) {
+		suspend_until(until, ends[1], &pace);
+		pace_end(&pace);
+	}
+	if (!strcmp(kind, "naps")) {
+		for (int i = 0; !is_over(until); i++) {
+			nap(i % 8);
+			pace_step(&pace, 300000000);
+		}
+		pace_end(&pace);
 	}
 	if (!strcmp(kind, "talk"))
 		talk();
