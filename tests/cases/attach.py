@@ -60,6 +60,23 @@ def case_events_are_exact():
         mt.check("blocks from before are not known" in " ".join(said.split()), "%s says: %s" % (words, said[:600]))
 
 
+def case_leak_is_found():
+    """What was born since is known by the time of its birth: the line that goes on growing is named, what it had before is no part of it."""
+    target = attachee("talk", 0)
+    target.ask("a 1000")
+    target.start()
+    for _ in range(80):
+        target.ask("a 20")
+        time.sleep(0.02)
+    mt.equal(target.end(b"q\n"), WHOLE)
+    trace = target.trace()
+    mt.equal(mt.blocks_of(trace.sites(), "grow"), (80 * 20 * 10000, 80 * 20), "what is alive since")
+    (site,) = [s for s in trace.sites() if any(f["function"] == "grow" for f in s["stack"])]
+    mt.equal((site["outlook"], site["grown_bytes"]), ("grows", 80 * 20 * 10000), site)
+    said = trace.tool("leaks").out
+    mt.check("grow" in said and "blocks from before are not known" in " ".join(said.split()), said)
+
+
 def case_stop_and_again():
     """After memtrace stop words and environment are as before; attached again, they lead to the hooks again."""
     target = attachee("talk", 0)
