@@ -44,10 +44,6 @@
 #define ARCH_NT_SSVE        0x40b
 #define ARCH_NT_ZA          0x40c
 #define ARCH_NT_GCS         0x410
-#ifndef PTRACE_GETSIGMASK
-#define PTRACE_GETSIGMASK 0x420a
-#define PTRACE_SETSIGMASK 0x420b
-#endif
 
 enum {
 	ARCH_VL_IN_FRAME = 64, /* a longer vector is not in the part of a signal frame that is always there */
