@@ -267,6 +267,7 @@ enum mt_record_type {
 	/* struct mt_rec_import, then what\0 path\0 lacks\0: it was not recorded but imported, from what, from which
 	 * file, and what is not in that */
 	MT_REC_IMPORT = 13,
+	MT_REC_NEVER = 14, /* struct mt_rec_never: a block that never had memory, whatever its events say */
 };
 
 struct mt_record {
@@ -324,6 +325,11 @@ struct mt_rec_code {
 struct mt_rec_mode {
 	uint32_t record; /* MT_RECORD_ALL or MT_RECORD_YOUNG */
 	uint32_t reserved;
+};
+
+struct mt_rec_never {
+	uint64_t addr; /* MT_NOWHERE or more */
+	uint64_t reserved;
 };
 
 /* OTHER: only where a trace was imported, of a device that memtrace does not record */
@@ -431,10 +437,13 @@ enum mt_kind {
 	/* Each of these is followed by an MT_EXT slot with struct mt_ext_device. */
 	MT_DEVICE_ALLOC = 10, /* addr = address or handle, size, node: memory of the ext's class */
 	MT_DEVICE_FREE = 11,  /* addr; stamped before the real call */
-	/* addr = requested bytes (all 64 bits), node; an MT_DEVICE_INFO comes before it where it is known */
+	/* addr = requested bytes (all 64 bits, 0 = unknown), size = by which they are rounded at most, node; an
+	 * MT_DEVICE_INFO comes before it where it is known */
 	MT_DEVICE_FAIL = 12,
-	MT_DEVICE_UNDO = 13,  /* addr: this ring's last MT_DEVICE_FREE or _UNMAP of addr and class did not happen */
-	MT_DEVICE_MAP = 14,   /* addr, size, node: a physical handle (ext.stream) is mapped there */
+	MT_DEVICE_UNDO = 13, /* addr: this ring's last MT_DEVICE_FREE or _UNMAP of addr and class did not happen */
+	/* addr, size, node: a physical handle (ext.stream) is mapped there; of class POOL: the block at ext.stream, which
+	 * is MT_NOWHERE or more, lies there */
+	MT_DEVICE_MAP = 14,
 	MT_DEVICE_UNMAP = 15, /* addr, size; stamped before the real call */
 	MT_DEVICE_RESET = 16, /* what the process had of class `addr` (0 = any) on that device is gone */
 	/* addr = free bytes, size = total bytes of the device at that moment, as its driver says */
@@ -466,6 +475,9 @@ struct mt_event {
 };
 
 #define MT_MAX_SIZE ((1ull << 48) - 1)
+
+/* Addresses from here on are no memory's: of blocks of a pool of which it is not known where they lie. */
+#define MT_NOWHERE (1ull << 62)
 
 #define MT_TRIAL 256u /* the request was of a kind that programs make to see whether it works: no want of memory */
 

@@ -150,6 +150,13 @@ static int set_pins(struct diagnosis *diagnosis, struct evidence_device *e, cons
 	return 0;
 }
 
+static uint64_t said_unused(const struct model_oom *oom)
+{
+	return oom->said_reserved != MODEL_UNKNOWN && oom->said_allocated != MODEL_UNKNOWN
+		       ? less(oom->said_reserved, oom->said_allocated)
+		       : EVIDENCE_UNKNOWN;
+}
+
 static int set_request(struct diagnosis *diagnosis, struct evidence_device *e, const struct model_device *d,
 		       const struct model_oom *oom)
 {
@@ -174,6 +181,8 @@ static int set_request(struct diagnosis *diagnosis, struct evidence_device *e, c
 	e->pool = (struct evidence_pool){
 		.known = oom->reserved_bytes > 0,
 		.driver_pool = e->pool.driver_pool,
+		.partly_seen = e->pool.partly_seen,
+		.said_unused = said_unused(oom),
 		.reserved = oom->reserved_bytes,
 		.allocated = oom->allocated_bytes,
 		.expandable = e->pool.expandable,
@@ -385,7 +394,8 @@ static int set_neighbours(struct diagnosis *diagnosis, struct evidence_device *e
 			.worker =
 				oom && row->process &&
 				is_started_by(row->process, reader_process(diagnosis->selection->reader, oom->process)),
-			.pool_unused = row->process ? row->pool_free - row->graphs_free : EVIDENCE_UNKNOWN,
+			.pool_unused = row->process && !row->partly_seen ? row->pool_free - row->graphs_free
+									 : EVIDENCE_UNKNOWN,
 			.bytes_before = l->by_use && !row->process ? row->bytes
 					: own                      ? before_us(diagnosis, l->device, row, own->since_ns)
 								   : EVIDENCE_UNKNOWN,
@@ -542,6 +552,7 @@ static struct evidence_pool pool_of(const struct model_device *d, const struct m
 	struct evidence_pool p = { .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN };
 	for (unsigned i = 0; i < d->share_count; i++) {
 		const struct model_share *s = d->shares[i];
+		p.partly_seen |= s->partly_seen && (!oom || s->process->id == oom->process);
 		p.driver_pool |= s->driver_pool && (!oom || s->process->id == oom->process);
 		p.expandable |= s->expandable && (!oom || s->process->id == oom->process);
 	}

@@ -103,7 +103,9 @@ struct evidence_pool {
 	struct evidence_graphs graphs;
 	bool expandable;
 	struct evidence_replay replay;
-	bool driver_pool; /* cudaMallocAsync: the driver keeps what is freed */
+	bool partly_seen;     /* in it is also what is no block here (XLA's temporaries): nobody knows what is unused */
+	uint64_t said_unused; /* as the framework says; UNKNOWN */
+	bool driver_pool;     /* cudaMallocAsync: the driver keeps what is freed */
 };
 
 struct evidence_neighbour {

@@ -12,7 +12,7 @@
 static bool is_worth_it(const struct evidence_device *e)
 {
 	const uint64_t unused = less(e->pool.reserved, e->pool.allocated);
-	if (!e->pool.known || e->pool.driver_pool)
+	if (!e->pool.known || e->pool.driver_pool || e->pool.partly_seen)
 		return false;
 	if (!e->request.failed)
 		return (double)unused >= MUCH_UNUSED * (double)e->pool.reserved;

@@ -43,6 +43,8 @@ static uint64_t notable(const struct evidence_device *d)
 static uint64_t pool_unused(const struct evidence_device *d)
 {
 	uint64_t apart = d->pool.graphs.unused + d->pool.graphs.common_unused + d->pool.apart + d->pool.withheld;
+	if (d->pool.partly_seen)
+		return evidence_or(d->pool.said_unused, 0);
 	return d->pool.known ? less(less(d->pool.reserved, d->pool.allocated), apart) : 0;
 }
 
@@ -139,7 +141,7 @@ static uint64_t needed(const struct evidence_device *d)
 static bool met_limit(const struct evidence_device *d)
 {
 	const struct evidence_request *r = &d->request;
-	return r->failed && r->caller == CALLER_POOL && evidence_known(d->free) && !r->driver_failures &&
+	return r->failed && r->caller == CALLER_POOL && needed(d) && evidence_known(d->free) && !r->driver_failures &&
 	       d->free >= needed(d);
 }
 
@@ -147,12 +149,15 @@ enum finding device_limit(const struct evidence *e, const struct evidence_device
 {
 	const struct evidence_request *r = &d->request;
 	uint64_t need = needed(d);
-	if (!r->failed || r->caller != CALLER_POOL || !evidence_known(d->free))
+	if (!r->failed || r->caller != CALLER_POOL || !evidence_known(d->free) || !need)
 		return FINDING_NONE;
 	if (!met_limit(d))
 		return is_capped(d) || r->driver_failures ? RULED_OUT(out, device_full, .free = d->free, .need = need)
 							  : FINDING_NONE;
-	SAY(&out->advice, raise_cap, .free = d->free);
+	if (d->pool.partly_seen)
+		SAY(&out->advice, raise_fraction, .free = d->free);
+	else
+		SAY(&out->advice, raise_cap, .free = d->free);
 	if (is_capped(d) && d->pool.known) {
 		SAY(&out->evidence, pool_met_cap, .limit = r->limit_bytes, .reserved = d->pool.reserved, .need = need,
 		    .free = d->free);
@@ -793,6 +798,11 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 		return fragmented_so_far(e, d, out);
 	if (r->caller != CALLER_POOL || met_limit(d))
 		return FINDING_NONE;
+	if (d->pool.partly_seen && evidence_known(d->pool.said_unused) && b.unused + b.free < r->bytes)
+		return not_fragmented(d, &b, out);
+	if (d->pool.partly_seen)
+		return UNKNOWN(out, pool_partly_seen, .bytes = less(d->pool.reserved, d->pool.allocated),
+			       .of = d->name);
 	if ((b.least_short > 0 && !best_setting(d)) || b.need <= b.free)
 		return not_fragmented(d, &b, out);
 	if (b.least_short > 0)
@@ -1004,6 +1014,8 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 		return FINDING_NONE;
 	if (!evidence_known(d->free))
 		return UNKNOWN(out, free_unknown, .of = d->name);
+	if (!d->request.bytes)
+		return UNKNOWN(out, request_unknown, .of = d->name);
 	if (!evidence_known(d->total))
 		return UNKNOWN(out, size_unknown, .of = d->name);
 	if (has_other_cause(e, d, &out->evidence))

@@ -39,6 +39,7 @@ struct share {
 	uint64_t at_peak[MODEL_LAYERS], at_peak_stamp; /* at the device's peak moment, see device_touch() */
 	uint64_t number_at_end[MODEL_LAYERS];
 	struct blocks space[SPACES];
+	struct blocks places; /* of the pool's blocks at MT_NOWHERE, by that address: where one lies is in .ns */
 	struct ranges extents;
 	struct extent *extent;
 	size_t extent_count, extent_room;
@@ -119,6 +120,13 @@ struct device_ring {
 	struct device_undo frees[UNDO_DEPTH];
 	unsigned next;
 };
+
+/* Where a block of the pool lies, as far as it is known. */
+static inline uint64_t share_place(const struct share *s, const struct block *b)
+{
+	const struct block *place = b->addr >= MT_NOWHERE ? blocks_find(&s->places, b->addr) : NULL;
+	return place ? place->ns : b->addr;
+}
 
 /* One MT_DEVICE_* slot with its extension. */
 struct device_event {

@@ -51,6 +51,9 @@ void device_move_block(struct share *s, enum event_space space, const struct blo
 		process_memory_change(s->memory, &c, ns);
 	else if (kind != MODEL_KINDS)
 		share_change(s, kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY, &c, ns);
+	struct block *place = delta < 0 && b->addr >= MT_NOWHERE ? blocks_find(&s->places, b->addr) : NULL;
+	if (place)
+		blocks_remove(&s->places, place);
 	if (kind == MODEL_POOL && s->capture_count)
 		graphs_move_block(s, b, delta, ns);
 }

@@ -108,6 +108,7 @@ static int alloc_block(struct process_memory *memory, struct share *s, enum even
 	if (kind == MODEL_POOL) {
 		uint64_t newest;
 		s->has_pool = true;
+		s->seen.partly_seen |= b.addr >= MT_NOWHERE;
 		error = extents_note_pool(s, e, &newest);
 		if (!error)
 			error = oom_served(s, e, newest);
@@ -136,6 +137,8 @@ int memory_alloc(struct process_memory *memory, const struct device_event *e)
 		return reserve(memory, e);
 	if (e->ext.class == MT_CLASS_SEGMENT)
 		return host_pool_grow(memory, e->slot->addr, e->slot->size, e->ns);
+	if (process_never(memory->seen.process, e->slot->addr))
+		return 0;
 	if (e->ext.source == MT_ALLOC_BEFORE)
 		memory->before = e->slot->node2;
 	struct share *s = share_of(memory, e->ext.device);
@@ -146,8 +149,28 @@ int memory_alloc(struct process_memory *memory, const struct device_event *e)
 						 : alloc_block(memory, s, space_of_class(e->ext.class), e);
 }
 
+/* A block of the pool, of which only now is known where it lies. */
+static int place_block(struct process_memory *memory, const struct device_event *e)
+{
+	struct share *s = share_of(memory, e->ext.device);
+	struct device_event at = *e;
+	uint64_t newest;
+	if (!s || share_show(s))
+		return -MT_EMEMORY;
+	at.ext.stream = 0;
+	at.ext.capture = 0;
+	int error = extents_note_pool(s, &at, &newest);
+	const struct block *b = blocks_find(&s->space[SPACE_POOL], e->ext.stream);
+	return error || !b || b->addr < MT_NOWHERE
+		       ? error
+		       : blocks_put(&s->places,
+				    &(struct block){ .addr = b->addr, .size = b->size, .ns = e->slot->addr });
+}
+
 int memory_map(struct process_memory *memory, const struct device_event *e)
 {
+	if (e->ext.class == MT_CLASS_POOL)
+		return place_block(memory, e);
 	struct physical *p = physical_find(memory, e->ext.stream);
 	uint64_t start = e->slot->addr, end = device_end_of(start, e->slot->size);
 	if (!p || start == end)
@@ -280,7 +303,8 @@ static int unreserve(struct process_memory *memory, const struct device_event *e
 
 int memory_free(struct process_memory *memory, const struct device_event *e)
 {
-	if (!is_class(e->ext.class) || e->ext.class == MT_CLASS_SEGMENT)
+	if (!is_class(e->ext.class) || e->ext.class == MT_CLASS_SEGMENT ||
+	    process_never(memory->seen.process, e->slot->addr))
 		return 0;
 	struct device_undo *u = device_undo_of(memory, e);
 	if (!u)
@@ -378,6 +402,7 @@ void memory_drop(struct share *s)
 {
 	for (int space = 0; space < SPACES; space++)
 		blocks_fini(&s->space[space]);
+	blocks_fini(&s->places);
 	ranges_fini(&s->extents);
 	free(s->extent);
 	free(s->captures);

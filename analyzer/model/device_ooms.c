@@ -21,7 +21,8 @@
 #define POOL_RETRY_NS 60000000000ull /* ... but a pool may wait for its streams and return much memory in between */
 #define INFO_NS       10000000000ull
 
-enum { LAYOUTS_TAKEN = 1000 }; /* of one device: each costs a look at all blocks */
+enum { RESOURCE_EXHAUSTED = 8 }; /* status of a failure of XLA's; that of others' pools is 2 */
+enum { LAYOUTS_TAKEN = 1000 };   /* of one device: each costs a look at all blocks */
 
 struct oom_thread {
 	/* of the latest pool block that the thread took: its next one is probably of the same */
@@ -30,7 +31,7 @@ struct oom_thread {
 	bool waits;                    /* `oom` is not decided */
 	struct model_oom oom;
 	struct share *share;
-	uint64_t first_event, last_ns;
+	uint64_t first_event, last_ns, last_bytes; /* of its refusals */
 	struct info {
 		bool known;
 		uint32_t id;
@@ -144,6 +145,10 @@ static int see_layout(struct model_oom *o, struct share *s, const struct oom_thr
 	int e = pool_layout_take(&o->layout, m, s->device->seen.index, s->seen.process->id);
 	if (e)
 		return e;
+	if (s->seen.partly_seen) { /* what is in no block may be in use */
+		see_pools(o, s);
+		return 0;
+	}
 	o->largest_hole_bytes = o->layout->largest_hole;
 	o->whole_free_bytes = o->layout->idle;
 	o->asked = (struct pool_request){ .pool = capture ? graphs_pool_of_capture(s, capture) : POOL_LAYOUT_COMMON,
@@ -184,6 +189,7 @@ static struct model_oom oom_of(const struct share *s, const struct device_event 
 				   .node2 = e->slot->node2,
 				   .hook = e->slot->hook,
 				   .requested_bytes = e->slot->addr,
+				   .requested_error = e->slot->size,
 				   .said_allocated = MODEL_UNKNOWN,
 				   .said_reserved = MODEL_UNKNOWN };
 }
@@ -196,11 +202,20 @@ static void count_failure(struct model_totals *t, uint64_t bytes)
 	t->failed_bytes_max = bytes > t->failed_bytes_max ? bytes : t->failed_bytes_max;
 }
 
+/* The same once more, or, as TensorFlow's and XLA's pools do, a tenth less. */
+static bool asks_again(const struct oom_thread *t, const struct share *s, uint64_t bytes)
+{
+	const uint64_t before = t->last_bytes;
+	if (bytes == before)
+		return t->oom.refusal_count < MODEL_REFUSALS;
+	return s->has_pool && bytes < before && bytes >= before - before / 8;
+}
+
 /* Is this the same request once more? */
 static bool is_retry(const struct oom_thread *t, const struct share *s, const struct device_event *e)
 {
-	return t->waits && t->share == s && t->oom.block_bytes == e->slot->addr &&
-	       t->oom.refusal_count < MODEL_REFUSALS && e->ns - t->last_ns < (s->has_pool ? POOL_RETRY_NS : RETRY_NS);
+	return t->waits && t->share == s && asks_again(t, s, e->slot->addr) &&
+	       e->ns - t->last_ns < (s->has_pool ? POOL_RETRY_NS : RETRY_NS);
 }
 
 static int refused(struct share *s, struct oom_thread *t, const struct device_event *e)
@@ -215,6 +230,9 @@ static int refused(struct share *s, struct oom_thread *t, const struct device_ev
 	}
 	t->waits = true;
 	t->last_ns = e->ns;
+	t->last_bytes = e->slot->addr;
+	t->oom.block_bytes = e->slot->addr;
+	t->oom.refusal_count -= t->oom.refusal_count == MODEL_REFUSALS;
 	t->oom.refusals[t->oom.refusal_count++] = (struct model_refusal){
 		.ns = e->ns,
 		.bytes = e->slot->addr,
@@ -231,6 +249,7 @@ static int gave_up(struct share *s, struct oom_thread *t, const struct device_ev
 {
 	struct model_oom o = oom_of(s, e);
 	o.pool = s->has_pool = true;
+	s->seen.partly_seen |= e->ext.status == RESOURCE_EXHAUSTED;
 	/* a pool gives up after it has returned its cache, whether it asked the driver then or knew its limit; but not
 	 * in a capture */
 	o.retries = !e->ext.capture;
@@ -249,7 +268,8 @@ static int gave_up(struct share *s, struct oom_thread *t, const struct device_ev
 	}
 	if (!error)
 		error = see(&o, s, t, e);
-	if (!o.refusal_count && (o.at.free_bytes == MODEL_UNKNOWN || o.at.free_bytes >= o.requested_bytes))
+	if (!o.refusal_count && o.requested_bytes &&
+	    (o.at.free_bytes == MODEL_UNKNOWN || o.at.free_bytes >= o.requested_bytes))
 		o.limit_bytes = o.said_reserved != MODEL_UNKNOWN ? o.said_reserved : o.reserved_bytes;
 	return error ? error : keep(s, &o);
 }

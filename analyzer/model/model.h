@@ -329,6 +329,8 @@ struct model_share {
 	/* it has used the driver's own pool (cudaMallocAsync), which keeps what is freed */
 	bool driver_pool;
 	bool expandable; /* its pool has mapped segments page by page */
+	/* in its pool is also what is no block here: XLA's temporaries and code. What is in no block may be in use */
+	bool partly_seen;
 };
 
 /* What the processes had on a device at one moment. */
@@ -386,6 +388,7 @@ struct model_oom {
 	uint32_t thread, node, node2, hook;
 	bool pool;                /* the pool gave up; else a call of the driver's outside it */
 	uint64_t requested_bytes; /* what the program asked of the pool (rounded by it), or of the driver */
+	uint64_t requested_error; /* those are rounded by so many at most */
 	uint64_t block_bytes;     /* what the pool then asked of the driver; 0 = nothing */
 	/* a cap of the pool's refused: reserved may not grow beyond about this; 0 = none */
 	uint64_t limit_bytes;

@@ -17,7 +17,7 @@ static int by_address(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-static int gather(struct building *b, const struct blocks *t)
+static int gather(struct building *b, const struct share *s, const struct blocks *t)
 {
 	for (size_t i = 0; t->entries && i <= t->mask; i++) {
 		const struct block *e = &t->entries[i];
@@ -25,7 +25,8 @@ static int gather(struct building *b, const struct blocks *t)
 			continue;
 		if (vec_reserve_raw(b->pool, b->pool_room, b->pool_count + 1))
 			return -MT_EMEMORY;
-		b->pool[b->pool_count++] = (struct pool_layout_block){ e->addr, e->size, e->ns, e->site, e->thread };
+		b->pool[b->pool_count++] =
+			(struct pool_layout_block){ share_place(s, e), e->size, e->ns, e->site, e->thread };
 	}
 	return 0;
 }
@@ -136,9 +137,10 @@ static int take_share(struct building *b, const struct share *s)
 	struct walk w = { b, s };
 	size_t first = b->layout->segment_count;
 	b->pool_count = b->next = 0;
-	int e = gather(b, &s->space[SPACE_POOL]);
+	b->layout->partly_seen |= s->seen.partly_seen;
+	int e = gather(b, s, &s->space[SPACE_POOL]);
 	if (!e)
-		e = gather(b, &s->space[SPACE_WORKSPACE]);
+		e = gather(b, s, &s->space[SPACE_WORKSPACE]);
 	if (b->pool_count)
 		qsort(b->pool, b->pool_count, sizeof(*b->pool), by_address);
 	uint64_t before = b->layout->allocated, all = 0;

@@ -39,6 +39,7 @@ struct pool_layout {
 	uint64_t stray;               /* bytes of blocks that lie in no segment: its allocation was not seen */
 	uint64_t largest_hole, idle;
 	unsigned captures, private_pools; /* that have segments here */
+	bool partly_seen;                 /* as model_share's: what is no block may be in use */
 };
 
 enum { POOL_LAYOUT_COMMON = 0, POOL_LAYOUT_PRIVATE = UINT32_MAX - 1 };

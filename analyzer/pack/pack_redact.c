@@ -167,6 +167,7 @@ static int put_payload(struct redact *r, const struct record *rec, struct bytes 
 	case MT_REC_UNMODULE:
 	case MT_REC_CHILD:
 	case MT_REC_MODE:
+	case MT_REC_NEVER:
 		return put(to, rec->payload, rec->bytes);
 	default:
 		return 1;

@@ -653,6 +653,7 @@ void image_close(struct image *im)
 	free(im->exits);
 	free(im->devices);
 	free(im->modes);
+	free(im->nevers);
 	free(im->names);
 	free(im->nodes);
 	free(im);

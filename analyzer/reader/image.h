@@ -103,6 +103,8 @@ struct image {
 	size_t module_count, module_room;
 	struct process_device *devices;
 	size_t device_count, device_room;
+	uint64_t *nevers;
+	size_t never_count, never_room;
 	struct process_mode *modes;
 	size_t mode_count, mode_room;
 	const char **names; /* of marks, by id; NULL = none */

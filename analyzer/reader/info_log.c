@@ -13,7 +13,7 @@ struct record {
 	size_t bytes;
 };
 
-enum { LAST_KNOWN_TYPE = MT_REC_IMPORT };
+enum { LAST_KNOWN_TYPE = MT_REC_NEVER };
 
 /* The string at `offset` of the payload, or NULL if it does not end within it. */
 static const char *text(const struct record *rec, size_t offset)
@@ -251,6 +251,17 @@ static int take_mode(struct image *im, const struct record *rec)
 	return e;
 }
 
+static int take_never(struct image *im, const struct record *rec)
+{
+	struct mt_rec_never n;
+	if (!fixed(rec, &n, sizeof(n)) || n.addr < MT_NOWHERE)
+		return -MT_EFORMAT;
+	int e = reserve(im, im->nevers, im->never_room, im->never_count + 1);
+	if (!e)
+		im->nevers[im->never_count++] = n.addr;
+	return e;
+}
+
 static int take_import(struct image *im, const struct record *rec)
 {
 	struct process *p = &im->process;
@@ -296,9 +307,17 @@ static int take_record(struct image *im, const struct record *rec)
 		return take_mode(im, rec);
 	case MT_REC_IMPORT:
 		return take_import(im, rec);
+	case MT_REC_NEVER:
+		return take_never(im, rec);
 	default:
 		return -MT_EFORMAT;
 	}
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
 }
 
 static int compare_files(const void *a, const void *b)
@@ -362,6 +381,10 @@ int log_parse(struct image *im, const char *file, uint64_t file_offset)
 	im->process.child_count = (unsigned)im->exit_count;
 	im->process.devices = im->devices;
 	im->process.device_count = (unsigned)im->device_count;
+	if (im->never_count)
+		qsort(im->nevers, im->never_count, sizeof(*im->nevers), compare_addresses);
+	im->process.nevers = im->nevers;
+	im->process.never_count = im->never_count;
 	im->process.modes = im->modes;
 	im->process.mode_count = (unsigned)im->mode_count;
 	im->process.thread_end = (unsigned)im->thread_count;

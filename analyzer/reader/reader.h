@@ -156,6 +156,8 @@ struct process {
 	unsigned code_count;
 	const struct process_device *devices; /* in order of first use */
 	unsigned device_count;
+	const uint64_t *nevers; /* addresses of blocks that never had memory, in order */
+	size_t never_count;
 	const struct process_mode *modes; /* with MT_RECORD_AUTO: the changes, the first one to MT_RECORD_YOUNG */
 	unsigned mode_count;
 	unsigned thread_end; /* one more than the highest index that process_thread() may know */
@@ -272,8 +274,10 @@ const struct process_module *reader_module_of(const struct process *p, uint32_t 
 
 const char *process_hook(const struct process *p, unsigned hook);                  /* "malloc"; "?" if unknown */
 const struct process_device *process_device(const struct process *p, uint32_t id); /* NULL if unknown */
-const char *process_mark(const struct process *p, uint32_t name);                  /* text of a mark; "" if unknown */
-uint32_t process_marks(const struct process *p);                                   /* ids of marks' texts are below */
+/* Is it of a block that never had memory? */
+bool process_never(const struct process *p, uint64_t addr);
+const char *process_mark(const struct process *p, uint32_t name); /* text of a mark; "" if unknown */
+uint32_t process_marks(const struct process *p);                  /* ids of marks' texts are below */
 /* its own or its parent's; NULL if unknown */
 const struct process_code *process_code(const struct process *p, uint32_t code);
 const struct process_thread *process_thread(const struct process *p, uint32_t index); /* NULL if unknown */

@@ -48,7 +48,7 @@ RECORDS = {
     "MODULE": (4, lambda data: 32 + struct.unpack_from("<I", data, 28)[0], 1), "UNMODULE": (5, len, 0), "THREAD": (6, lambda data: 8, 1),
     "FILE": (7, lambda data: 8, 1), "CHILD": (8, len, 0), "CODE": (9, lambda data: 16 + struct.unpack_from("<I", data, 12)[0], 2),
     "DEVICE": (10, lambda data: 24, 2), "NAME": (11, lambda data: 8, 1),
-    "MODE": (12, len, 0), "IMPORT": (13, lambda data: 8, 3),
+    "MODE": (12, len, 0), "IMPORT": (13, lambda data: 8, 3), "NEVER": (14, len, 0),
 }
 
 

@@ -144,6 +144,37 @@ TEST(segments_are_what_holds_blocks_of_the_pool)
 	}
 }
 
+/* Of a block at a made-up address it is told later where it lies. One that never had memory is not counted. */
+TEST(a_block_is_placed_later_or_never)
+{
+	struct fixture f;
+	begin(&f);
+	alloc(&f, 0x10000000, 20 * MIB, 1);
+	pool(&f, MT_NOWHERE, 2 * MIB, 2);
+	pool(&f, MT_NOWHERE + 4 * MIB, 30 * MIB, 3);
+	synth_ext(f.p, 0,
+		  (struct mt_event){ .ticks = AT(f.now += 1000),
+				     .addr = 0x10000000 + MIB,
+				     .size = 2 * MIB,
+				     .kind = MT_DEVICE_MAP },
+		  (struct mt_ext_device){ .class = MT_CLASS_POOL, .device = 1, .stream = MT_NOWHERE });
+	synth_record(f.p, MT_REC_NEVER, SYNTH_START, &(struct mt_rec_never){ .addr = MT_NOWHERE + 4 * MIB },
+		     sizeof(struct mt_rec_never), NULL, 0);
+	const struct model_device *d = run(&f);
+	CHECK_EQ(live(d, LAYER_RESERVED), 20 * MIB);
+	CHECK_EQ(live(d, LAYER_POOL), 2 * MIB);
+	CHECK_EQ(d->layer[LAYER_POOL].peak_bytes, 2 * MIB);
+	CHECK_EQ(d->layer[LAYER_POOL].allocations, 1);
+	CHECK(d->shares[0]->partly_seen);
+	struct pool_layout *l = NULL;
+	CHECK_EQ(pool_layout_take(&l, f.m, 0, UINT32_MAX), 0);
+	CHECK_EQ(l->allocated, 2 * MIB);
+	CHECK_EQ(l->blocks[0].addr, 0x10000000 + MIB);
+	CHECK_EQ(l->stray, 0);
+	pool_layout_free(l);
+	end(&f);
+}
+
 TEST(the_moment_of_the_peak_is_the_one_with_most_in_the_pool)
 {
 	struct fixture f;

@@ -261,7 +261,7 @@ TEST(records_of_later_formats_are_skipped)
 	struct synth s;
 	synth_begin(&s);
 	struct synth_process *p = synth_process(&s, 100, 0);
-	synth_text(p, MT_REC_IMPORT + 1, NULL, 0, "later");
+	synth_text(p, MT_REC_NEVER + 1, NULL, 0, "later");
 	synth_text(p, 60000, NULL, 0, "later still");
 	synth_text(p, MT_REC_FILE, &(struct mt_rec_file){ 9, 0 }, 8, "/nine");
 	synth_write(p, SYNTH_RAW);

@@ -40,6 +40,7 @@ static int take_traced(struct device_ledger *l, const struct model *m, const str
 		row->other = part->layer[LAYER_MEMORY] > part->layer[LAYER_RESERVED]
 				     ? part->layer[LAYER_MEMORY] - part->layer[LAYER_RESERVED]
 				     : 0;
+		row->partly_seen = share && share->partly_seen;
 		row->since_ns = share ? share->first_ns : l->ns;
 	}
 	return 0;

@@ -21,6 +21,7 @@ struct device_ledger_process {
 	const char *name; /* "?" = unknown */
 	uint64_t bytes;
 	uint64_t pool_allocated, pool_free, other; /* of a traced one; other: with its context */
+	bool partly_seen;                          /* pool_free may be in use: model_share */
 	uint64_t graphs_free;                      /* of pool_free: in private pools of CUDA graphs */
 	uint64_t since_ns;
 	bool before;  /* it was there when the recording began */

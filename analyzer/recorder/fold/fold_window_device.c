@@ -307,6 +307,15 @@ static void scan_fail(struct fold_window *t, const struct event *e)
 	e->ring->failed_bytes = e->slot->addr;
 }
 
+/* A block of the pool, of which only now is known where it lies. */
+static int place(struct fold_window *t, const struct event *e)
+{
+	if (!fold_device(t, e->ext.device))
+		return -MT_EMEMORY;
+	tells_segment(t, e->ext.device, e->slot->addr, device_end_of(e->slot->addr, e->slot->size), false);
+	return 0;
+}
+
 int scan_device(struct fold_window *t, const struct mt_event *s, uint32_t ring, uint32_t thread)
 {
 	struct range at;
@@ -323,6 +332,8 @@ int scan_device(struct fold_window *t, const struct mt_event *s, uint32_t ring, 
 	case MT_DEVICE_UNDO:
 		return scan_undo(t, &e);
 	case MT_DEVICE_MAP:
+		if (e.ext.class == MT_CLASS_POOL)
+			return place(t, &e);
 		at = (struct range){ .start = s->addr, .end = device_end_of(s->addr, s->size) };
 		unmap(t, at.start, at.end);
 		return at.start < at.end ? ranges_put(&t->mapped, &at) : 0;

@@ -683,6 +683,8 @@ static int note_driver(struct pass *pass, const struct process *p, const struct 
 	if (reserves && !x->device)
 		return keep_range(of, s->addr, s->size);
 	int e = track_of(pass, p, device_of_call(of, s, x), &t);
+	if (s->kind == MT_DEVICE_MAP && x->class == MT_CLASS_POOL)
+		return e; /* where a block lies */
 	if (!e && s->kind == MT_DEVICE_MAP)
 		e = claim_ranges(t, of, s->addr);
 	if (e)

@@ -335,7 +335,8 @@ static void note_driver(struct snapshot *s, const struct process *p, const struc
 		}
 		break;
 	case MT_DEVICE_MAP:
-		map_pages(s, SEGMENT_MAP, p, slot, x->device);
+		if (x->class == MT_CLASS_PHYSICAL)
+			map_pages(s, SEGMENT_MAP, p, slot, x->device);
 		break;
 	case MT_DEVICE_UNMAP:
 		map_pages(s, SEGMENT_UNMAP, p, slot, x->device);

@@ -60,6 +60,7 @@ static json_t *json_ledger_processes(const struct device_ledger *l)
 		json_object_set_new(o, "before", json_boolean(p->before));
 		json_object_set_new(o, "pool_allocated", p->process ? json_bytes(p->pool_allocated) : json_null());
 		json_object_set_new(o, "pool_free", p->process ? json_bytes(p->pool_free) : json_null());
+		json_object_set_new(o, "pool_partly_seen", json_boolean(p->partly_seen));
 		json_object_set_new(o, "graphs_free", p->process ? json_bytes(p->graphs_free) : json_null());
 		json_object_set_new(o, "other", p->process ? json_bytes(p->other) : json_null());
 		json_array_append_new(list, o);
@@ -156,6 +157,7 @@ static json_t *json_oom(const struct context *c, const struct model_device *d, c
 	json_object_set_new(o, "id", json_integer(p->id));
 	json_object_set_new(o, "source", json_string(oom->pool ? "pool" : "driver"));
 	json_object_set_new(o, "requested_bytes", json_bytes(oom->requested_bytes));
+	json_object_set_new(o, "requested_error_bytes", json_bytes(oom->requested_error));
 	json_object_set_new(o, "block_bytes", oom->block_bytes ? json_bytes(oom->block_bytes) : json_null());
 	json_object_set_new(o, "free_bytes", json_known(oom->at.free_bytes));
 	json_object_set_new(o, "total_bytes", json_known(oom->at.total_bytes));

@@ -144,7 +144,8 @@ static void print_oom(FILE *f, const struct report *r, const struct model_device
 			      ? output_format(", and the process ended with %s.", exit_text(p, exit, sizeof(exit)))
 			      : strdup("");
 	paragraph(f, "asked",
-		  output_format("Process %u %s asked for %s%s%s. %s%s", p->pid, p->name, BYTES(o->requested_bytes),
+		  output_format("Process %u %s asked for %s%s%s. %s%s", p->pid, p->name,
+				o->requested_bytes ? BYTES(o->requested_bytes) : "an unknown number of bytes",
 				block ? block : "", left ? left : "",
 				o->outcome == OUTCOME_CAUGHT  ? "It was caught, and the run went on."
 				: o->outcome == OUTCOME_FATAL ? "It was not caught"

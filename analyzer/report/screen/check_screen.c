@@ -136,11 +136,14 @@ static void check_process(struct findings *f, const struct model_process *mp)
 		find(f, false, where, ERROR_NO_OFFSET, "its parent is not in this trace: what it inherited is unknown");
 }
 
-/* What a framework says of its pool must be what was seen of it. */
+/* What a framework says of its pool must be what was seen of it, where all of it is. */
 static void check_oom(struct findings *f, const struct model *m, const struct reader *r, const struct model_oom *o)
 {
 	const struct process *p = reader_process(r, o->process);
 	char where[64];
+	const struct model_share *share = model_share(m, o->device, o->process);
+	if (share && share->partly_seen)
+		return;
 	snprintf(where, sizeof(where), "process %" PRIu32 "-%" PRIu32, p->pid, p->image);
 	if (o->said_allocated != MODEL_UNKNOWN && o->said_allocated != o->allocated_bytes)
 		find(f, true, where, ERROR_NO_OFFSET,

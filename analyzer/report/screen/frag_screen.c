@@ -42,9 +42,11 @@ static void print_head(const struct frag *f, const struct frag_device *d)
 					BYTES(l->reserved), BYTES(l->allocated),
 					100 * frag_share(l->allocated, l->reserved), COUNT(l->segment_count),
 					COUNT(l->block_count)));
+	if (l->partly_seen)
+		print("  XLA's pool: where no buffer lies are temporaries, code or free room, and which is not known\n");
 	print("  largest hole %s   wholly free segments or pages %s", BYTES(l->largest_hole), BYTES(l->idle));
 	if (l->stray)
-		print("   in no segment that was seen: %s", BYTES(l->stray));
+		print("   %s: %s", l->partly_seen ? "not known where" : "in no segment that was seen", BYTES(l->stray));
 	print("\n");
 	if (private.reserved)
 		output_whole_line(
@@ -69,7 +71,9 @@ static void print_request(const struct frag_device *d)
 	char *had = o->at.free_bytes != MODEL_UNKNOWN
 			    ? output_format("   the driver had %s free", BYTES(o->at.free_bytes))
 			    : NULL;
-	char *why = frag_hole(d) >= o->requested_bytes
+	char *why = d->layout->partly_seen ? output_format("%s of its pool were in no buffer",
+							   BYTES(o->reserved_bytes - o->allocated_bytes))
+		    : frag_hole(d) >= o->requested_bytes
 			    ? strdup("the largest hole would have done (another stream's, or another size class's)")
 		    : unused >= o->requested_bytes
 			    ? output_format("%s are unused, but no hole is large enough", BYTES(unused))

@@ -116,7 +116,7 @@ static int find_savings(struct fitting *f)
 	int e = save_copies(f);
 	if (e == 0)
 		e = save_growth(f);
-	if (e == 0)
+	if (e == 0 && f->device && !f->device->pool.partly_seen)
 		e = save(f, "unused", output_format("what the pool holds unused"),
 			 unused > graphs ? unused - graphs : 0);
 	if (e == 0)

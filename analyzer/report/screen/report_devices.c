@@ -104,6 +104,11 @@ static void print_oom_figures(const struct model_oom *o)
 	char *left = free_text(o);
 	const char *cache = o->pool && o->retries ? " (cache returned)" : "", *behind = left ? left : "",
 		   *within = block ? block : "";
+	char *about[] = {
+		o->requested_bytes
+			? output_format("  asked about %s%s%s%s", BYTES(o->requested_bytes), within, behind, cache)
+			: output_format("  asked for an unknown number of bytes"),
+	};
 	char *forms[] = {
 		output_format("  asked %s bytes = %s%s%s%s", EXACT(o->requested_bytes), BYTES(o->requested_bytes),
 			      within, behind, cache),
@@ -111,7 +116,14 @@ static void print_oom_figures(const struct model_oom *o)
 			      behind),
 		output_format("  asked %s%s%s", BYTES(o->requested_bytes), within, behind),
 	};
-	output_first_line(STYLE_BAD, forms, 3);
+	if (o->requested_bytes && !o->requested_error) {
+		output_first_line(STYLE_BAD, forms, 3);
+		free(about[0]);
+	} else {
+		output_first_line(STYLE_BAD, about, 1);
+		for (int i = 0; i < 3; i++)
+			free(forms[i]);
+	}
 	free(block);
 	free(left);
 	if (o->limit_bytes)
@@ -331,8 +343,9 @@ static void detailed_rows(struct device_ledger_table *t, const struct device_led
 	const bool pool = p->pool_allocated || p->pool_free;
 	if (pool) {
 		device_ledger_row(t, pid, who, "blocks in use", (int64_t)p->pool_allocated, since, "its trace");
-		device_ledger_row(t, NULL, NULL, "unused in pool", (int64_t)(p->pool_free - p->graphs_free), NULL,
-				  NULL);
+		device_ledger_row(t, NULL, NULL, p->partly_seen ? "rest of XLA's pool" : "unused in pool",
+				  (int64_t)(p->pool_free - p->graphs_free), NULL,
+				  p->partly_seen ? "temporaries, code or free" : NULL);
 	}
 	if (p->graphs_free)
 		device_ledger_row(t, NULL, NULL, "unused, graphs'", (int64_t)p->graphs_free, NULL, "private pools");
