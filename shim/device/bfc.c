@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 
+#include "shim/device/cuda.h"
 #include "shim/device/device.h"
 #include "shim/hooks/hooks.h"
 #include "shim/host/heap.h"
@@ -135,6 +136,20 @@ static uint32_t see_pool(const struct request *r, const struct mt_heap_pool *got
 	return where ? where : where_of(r->pool);
 }
 
+/* The pool gave up, after all that it tries. What the driver says counts if the device is the current one. */
+static void note_failure(const struct request *r, uint32_t where)
+{
+	const struct mt_device_event event = {
+		.hook = r->hook, .class = MT_CLASS_POOL, .bytes = r->asked, .device = where, .caller = r->caller
+	};
+	const int current = mt_cuda_current();
+	uint64_t free = 0, total = 0;
+
+	if (current >= 0 && mt_cuda_id(current) == where)
+		mt_cuda_memory(current, &free, &total);
+	mt_device_note_failure(&event, 2 /* out of memory, as CUDA says it */, free, total);
+}
+
 static void note(const struct request *r, const struct mt_heap_pool *got, const void *p)
 {
 	int kept = errno;
@@ -144,6 +159,8 @@ static void note(const struct request *r, const struct mt_heap_pool *got, const 
 		note_block(r, where, p);
 	else if (where == HEAP && r->asked)
 		mt_record_fail(r->hook, MT_ALLOC | (r->trial ? MT_TRIAL : 0), r->asked, r->caller);
+	else if (where && r->asked && !r->trial)
+		note_failure(r, where);
 	errno = kept;
 }
 

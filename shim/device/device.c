@@ -71,6 +71,15 @@ uint32_t mt_device_id(enum mt_backend backend, unsigned ordinal, mt_describe *de
 	return id ? id : add(backend, ordinal, describe);
 }
 
+static void record(enum mt_kind kind, const struct mt_device_event *event, uint64_t addr, uint64_t size,
+		   const struct mt_ext_device *ext)
+{
+	if (event->native || event->told)
+		mt_record_told(kind, event->hook, addr, size, ext, event->native, event->told);
+	else
+		mt_record_device(kind, event->hook, addr, size, ext, event->caller);
+}
+
 void mt_device_note(enum mt_kind kind, const struct mt_device_event *event)
 {
 	struct mt_ext_device ext = { .stream = event->stream,
@@ -86,10 +95,7 @@ void mt_device_note(enum mt_kind kind, const struct mt_device_event *event)
 		mt_heap_pool.device = event->device; /* a pool has got it */
 	if (__builtin_expect(mt_seen_on, 0) && !event->told)
 		mt_seen_note(kind, event->class, event->addr);
-	if (event->told)
-		mt_record_told(kind, event->hook, event->addr, event->bytes, &ext, event->told);
-	else
-		mt_record_device(kind, event->hook, event->addr, event->bytes, &ext, event->caller);
+	record(kind, event, event->addr, event->bytes, &ext);
 	errno = kept;
 }
 
@@ -105,7 +111,7 @@ void mt_device_note_failure(const struct mt_device_event *event, uint32_t status
 	ext.other = event->other;
 	ext.status = status;
 	ext.capture = event->capture;
-	mt_record_device(MT_DEVICE_FAIL, event->hook, event->bytes, 0, &ext, event->caller);
+	record(MT_DEVICE_FAIL, event, event->bytes, event->error, &ext);
 	mt_holders_want(event->class == MT_CLASS_POOL ? MT_HOLD_POOL : MT_HOLD_DEVICE, NULL);
 	if (mt_process_state() == MT_STATE_ACTIVE) {
 		__atomic_add_fetch(&mt_process.info->device_failures, 1, __ATOMIC_RELAXED);

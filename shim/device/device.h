@@ -71,10 +71,12 @@ struct mt_device_event {
 	unsigned hook;
 	enum mt_class class;
 	uint64_t addr, bytes, stream, other;
+	uint64_t error;   /* of a failure: `bytes` are rounded by so many at most */
 	uint32_t device;  /* MT_REC_DEVICE.id or 0 */
 	uint32_t capture; /* for blocks of a pool: see struct mt_ext_device */
 	const void *caller;
-	uint32_t told; /* no call but what somebody says, whose node this is: seen.h */
+	/* no call of this thread's: the stacks of who asked, or `told` alone, of who says that it was there (seen.h) */
+	uint32_t native, told;
 };
 
 /* Record the event. Both keep errno. */

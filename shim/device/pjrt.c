@@ -4,12 +4,13 @@
  * that runs the Python line.
  *
  *   on a device   a buffer is a block of that device: of CUDA's it is one of a pool, since the driver's hooks see where
- *                 the pool has its memory; of any other's nothing else is seen. Where it lies is not asked for, as a
- *                 plugin may wait until it has the memory; so its address is made up. It ends when it is deleted,
- *                 destroyed or donated.
- *   on the host   (a plugin for the CPU, pinned memory) the memory is malloc's or the driver's, and is recorded there;
- *                 pjrt_host.c tells whose it is
+ *                 the pool has its memory; of any other's nothing else is seen (pjrt_buffers.c). It ends when it is
+ *                 deleted, destroyed or donated
+ *   on the host   (a plugin for the CPU, pinned memory) the memory is malloc's or the driver's, and is recorded there
  *   a view        of memory that somebody else has: no block
+ *
+ * What is known only when a buffer is ready is told then (pjrt_ready.c): whose memory of the host it is, where on CUDA it
+ * lies, that memory ran out.
  *
  * A plugin's answers are asked for inside the program's own calls, before these return: nobody else knows the new
  * buffers yet. What the plugin allocates meanwhile is not the program's.
@@ -25,222 +26,154 @@
 #include "shim/hooks/hooks.h"
 #include "shim/trace/record.h"
 
-enum { DEVICES = 64 };
-
 static struct mt_pjrt apis[MT_INSTANCES];
 
 /* Is the argument's field there, by what the caller says of its length? */
 #define HAS(args, field) \
 	((args) && (args)->head.bytes >= (size_t)((const char *)(&(args)->field + 1) - (const char *)(args)))
 
-/* ---- devices ---- */
-
-/* Devices that are not CUDA's, by ordinal: the number that the plugin gives it, or the next that is free, as another
- * plugin may have one of that number. */
-static struct {
-	const struct mt_pjrt *api;
-	void *device;
-} others[DEVICES];
-
-/* Called by mt_device_id(). */
-static void describe(unsigned ordinal, struct mt_device_facts *facts)
-{
-	const struct mt_pjrt *api = others[ordinal].api;
-	struct pjrt_Device_MemoryStats *stats =
-		PJRT_ARGS(struct pjrt_Device_MemoryStats, .device = others[ordinal].device);
-	struct pjrt_text *kind = PJRT_ARGS(struct pjrt_text, .thing = NULL);
-
-	mt_record_mute(1);
-	kind->thing = mt_pjrt_thing(api, PJRT_Device_GetDescription, others[ordinal].device);
-	if (kind->thing && mt_pjrt_ask(api, PJRT_DeviceDescription_Kind, kind) && kind->text)
-		memcpy(facts->model, kind->text,
-		       kind->bytes < sizeof(facts->model) ? kind->bytes : sizeof(facts->model) - 1);
-	if (mt_pjrt_ask(api, PJRT_Device_MemoryStats, stats) && stats->limit_known && stats->limit > 0)
-		facts->total = (uint64_t)stats->limit;
-	mt_record_mute(0);
-}
-
-/* Where a buffer lies: what the map keeps of it. 0 = unknown. */
-enum { IS_CUDA = 1 << 8, IS_OTHER = 1 << 9, ORDINAL = 0xff };
-
-static uint64_t other_of(const struct mt_pjrt *api, void *device, unsigned number)
-{
-	for (unsigned i = number < DEVICES ? number : 0; i < DEVICES; i++) {
-		if (!others[i].device) {
-			others[i].api = api;
-			others[i].device = device;
-		}
-		if (others[i].device == device)
-			return IS_OTHER | i;
-	}
-	return 0;
-}
-
-static uint64_t place_of(const struct mt_pjrt *api, void *buffer)
-{
-	void *device = mt_pjrt_thing(api, PJRT_Buffer_Device, buffer);
-	struct pjrt_one *q = PJRT_ARGS(struct pjrt_one, .thing = device);
-	uint64_t place = 0;
-
-	if (!device || !mt_pjrt_ask(api, PJRT_Device_LocalHardwareId, q) || q->out.number < 0)
-		return 0;
-	if (api->is_cuda)
-		return q->out.number < DEVICES ? (uint64_t)(IS_CUDA | q->out.number) : 0;
-	if (mt_lock_take(&mt_pjrt_lock)) {
-		place = other_of(api, device, (unsigned)q->out.number);
-		mt_lock_drop(&mt_pjrt_lock);
-	}
-	return place;
-}
-
-/* ---- buffers ---- */
-
-static struct mt_pjrt_map buffers, programs;
-
-/* Nonzero: it is kept. */
-static int keep(struct mt_pjrt_map *map, const struct mt_pjrt_known *known)
-{
-	int kept = 0;
-
-	if (mt_lock_take(&mt_pjrt_lock)) {
-		kept = mt_pjrt_put(map, known);
-		mt_lock_drop(&mt_pjrt_lock);
-	}
-	return kept;
-}
-
-/* Its value is 0 if there is none. */
-static struct mt_pjrt_known look_up(struct mt_pjrt_map *map, const void *handle, int takes)
-{
-	struct mt_pjrt_known result = { NULL, 0, 0 }, *at;
-
-	if (mt_pjrt_is_empty(map) || !mt_lock_take(&mt_pjrt_lock))
-		return result;
-	at = mt_pjrt_find(map, handle);
-	if (at)
-		result = *at;
-	if (at && takes)
-		mt_pjrt_cut(map, at);
-	mt_lock_drop(&mt_pjrt_lock);
-	return result;
-}
+static struct mt_pjrt_map programs;
 
 void mt_pjrt_reset(void)
 {
 	mt_lock_reset(&mt_pjrt_lock);
-	buffers = programs = (struct mt_pjrt_map){ NULL, 0, 0 }; /* it may have been in the middle of a change */
-	mt_pjrt_host_reset();
+	programs = (struct mt_pjrt_map){ NULL, 0, 0 }; /* it may have been in the middle of a change */
+	mt_pjrt_buffers_reset();
+	mt_pjrt_ready_reset();
 }
 
+/* ---- buffers ---- */
+
+/* What a call of the program's gives out. */
 struct birth {
-	const struct mt_pjrt *api;
+	struct mt_pjrt *api;
 	unsigned hook;
 	const void *caller;
 	int later; /* the plugin may allocate it later, on another thread */
+	int follows;
+	uint64_t call;
 };
 
-/* Addresses that no memory has, each for one buffer. */
-static uint64_t address_for(uint64_t bytes)
+static uint64_t new_call(void)
 {
-	static uint64_t next = (uint64_t)1 << 62;
+	static uint64_t calls;
 
-	return __atomic_fetch_add(&next, (bytes | 255) + 1, __ATOMIC_RELAXED);
-}
-
-static struct mt_device_event event_of(unsigned hook, const struct mt_pjrt_known *known)
-{
-	const uint64_t place = known->value;
-
-	return (struct mt_device_event){
-		.hook = hook,
-		.class = place & IS_CUDA ? MT_CLASS_POOL : MT_CLASS_DEVICE,
-		.addr = known->addr,
-		.device = place & IS_CUDA ? mt_cuda_id((int)(place & ORDINAL))
-					  : mt_device_id(MT_BACKEND_OTHER, (unsigned)(place & ORDINAL), describe)
-	};
+	return __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
 }
 
 static void born(const struct birth *b, void *buffer)
 {
-	struct mt_pjrt_known known = { .handle = buffer };
-	struct mt_device_event event;
-	uint64_t bytes = 0;
+	struct mt_pjrt_buffer it = {
+		.api = b->api, .buffer = buffer, .hook = b->hook, .call = b->call, .follows = b->follows != 0
+	};
 	int on_host;
 
 	if (!buffer)
 		return;
 	mt_record_mute(1);
 	on_host = mt_pjrt_flag(b->api, PJRT_Buffer_IsOnCpu, buffer);
-	if (!on_host && (known.value = place_of(b->api, buffer)) != 0)
-		bytes = mt_pjrt_bytes(b->api, buffer);
+	if (!on_host)
+		it.place = mt_pjrt_place(b->api, buffer);
+	if (on_host || it.place)
+		it.bytes = mt_pjrt_bytes(b->api, buffer);
 	mt_record_mute(0);
-	if (on_host && b->later)
-		mt_pjrt_host_born(b->api, buffer);
-	if (!known.value)
-		return;
-	known.addr = address_for(bytes);
-	event = event_of(b->hook, &known);
-	event.bytes = bytes;
-	event.caller = b->caller;
-	if (keep(&buffers, &known))
-		mt_device_note(MT_DEVICE_ALLOC, &event);
-	else
-		mt_process_lost(1);
+	if (it.place)
+		mt_pjrt_begin(&it, b->caller);
+	if (it.place || (on_host && b->later))
+		mt_pjrt_watch(&it);
+}
+
+/* Where a call was to make a buffer: what it says itself, else what it is made of. NULL = it says nothing. */
+struct wish {
+	void *device, *memory;
+	const void *from;
+};
+
+static uint64_t place_of(struct mt_pjrt *api, const struct wish *w)
+{
+	uint64_t place = 0;
+
+	mt_record_mute(1);
+	if (w->device)
+		place = mt_pjrt_place_of_device(api, w->device);
+	else if (w->memory)
+		place = mt_pjrt_place_of_memory(api, w->memory);
+	mt_record_mute(0);
+	return place || w->device || w->memory ? place : mt_pjrt_known_place(w->from);
+}
+
+/* A call gave out an error. Where nothing says which device it is of, it is that of the latest buffer. */
+static void refused(const struct birth *b, void *error, const struct wish *w)
+{
+	const uint64_t place = place_of(b->api, w);
+	const struct mt_pjrt_buffer it = { .api = b->api,
+					   .place = place || w->device || w->memory ? place : b->api->place,
+					   .hook = b->hook,
+					   .call = b->call,
+					   .follows = b->follows != 0 };
+
+	mt_pjrt_failed(&it, error, b->caller);
 }
 
 static void dead(unsigned hook, const void *buffer)
 {
-	const struct mt_pjrt_known known = look_up(&buffers, buffer, 1);
-	struct mt_device_event event;
+	const struct mt_pjrt_known known = mt_pjrt_take(buffer);
 
-	mt_pjrt_host_dead(buffer);
-	if (!known.value)
-		return;
-	event = event_of(hook, &known);
-	mt_device_note(MT_DEVICE_FREE, &event);
+	mt_pjrt_unwatch(buffer);
+	mt_pjrt_end(hook, &known);
 }
 
-/* For each input of a call. */
-static void each_input(const struct mt_pjrt *api, const struct pjrt_LoadedExecutable_Execute *a,
-		       void (*f)(const struct mt_pjrt *api, void *buffer))
+/* For each input of a call. Returns how often f() did not return 0. */
+static unsigned each_input(const struct mt_pjrt *api, const struct pjrt_LoadedExecutable_Execute *a,
+			   int (*f)(const struct mt_pjrt *api, void *buffer))
 {
+	unsigned n = 0;
+
 	for (size_t d = 0; HAS(a, input_count) && a->inputs && d < a->device_count; d++)
 		for (size_t i = 0; a->inputs[d] && i < a->input_count; i++)
 			if (a->inputs[d][i])
-				f(api, a->inputs[d][i]);
+				n += f(api, a->inputs[d][i]) != 0;
+	return n;
 }
 
-static void hold(const struct mt_pjrt *api, void *buffer)
+static const void *first_input(const struct pjrt_LoadedExecutable_Execute *a)
+{
+	return HAS(a, input_count) && a->inputs && a->device_count && a->inputs[0] && a->input_count ? a->inputs[0][0]
+												     : NULL;
+}
+
+static int hold(const struct mt_pjrt *api, void *buffer)
 {
 	(void)api;
-	mt_pjrt_host_hold(buffer);
+	return mt_pjrt_hold(buffer) || mt_pjrt_has_failed(buffer);
 }
 
 /* An input that was donated is deleted when the call returns, whether it went well or not. */
-static void release(const struct mt_pjrt *api, void *buffer)
+static int release(const struct mt_pjrt *api, void *buffer)
 {
 	int gone = 0;
 
-	mt_pjrt_host_release(buffer);
-	if (!look_up(&buffers, buffer, 0).value)
-		return;
+	mt_pjrt_release(buffer);
+	if (!mt_pjrt_known_place(buffer))
+		return 0;
 	mt_record_mute(1);
 	gone = mt_pjrt_flag(api, PJRT_Buffer_IsDeleted, buffer);
 	mt_record_mute(0);
 	if (gone)
 		dead(MT_HOOK_PJRT_LoadedExecutable_Execute, buffer);
+	return gone;
 }
 
 /* How many outputs a program has is asked once. */
 static size_t output_count(const struct mt_pjrt *api, void *executable)
 {
-	struct mt_pjrt_known known = look_up(&programs, executable, 0);
+	struct mt_pjrt_known known = mt_pjrt_look_up(&programs, executable, 0);
 
 	if (!known.value) {
 		mt_record_mute(1);
 		known = (struct mt_pjrt_known){ .handle = executable, .value = mt_pjrt_outputs(api, executable) + 1 };
 		mt_record_mute(0);
-		keep(&programs, &known);
+		mt_pjrt_keep(&programs, &known);
 	}
 	return (size_t)known.value - 1;
 }
@@ -255,13 +188,24 @@ static int is_off(void)
 
 #define REAL(api, name) (api)->real->function[PJRT_##name]
 
-#define BUFFER_OUT(name, type, later) \
+#define BUFFER_OUT(name, type, later, ...) \
 	static void *body_##name(struct mt_pjrt *api, struct type *a, const void *caller) \
 	{ \
-		void *error = REAL(api, name)(a); \
+		struct birth birth = { api, MT_HOOK_PJRT_##name, caller, later, 0, 0 }; \
+		const struct wish wish = { __VA_ARGS__ }; \
+		void *error; \
 		int kept = errno; \
-		if (!error && HAS(a, buffer) && !is_off()) \
-			born(&(struct birth){ api, MT_HOOK_PJRT_##name, caller, later }, a->buffer); \
+		birth.follows = mt_pjrt_is_pending(wish.from) || mt_pjrt_has_failed(wish.from); \
+		errno = kept; \
+		error = REAL(api, name)(a); \
+		kept = errno; \
+		if (!is_off()) { \
+			birth.call = new_call(); \
+			if (error) \
+				refused(&birth, error, &wish); \
+			else if (HAS(a, buffer)) \
+				born(&birth, a->buffer); \
+		} \
 		errno = kept; \
 		return error; \
 	}
@@ -276,28 +220,36 @@ static int is_off(void)
 		return REAL(api, name)(a); \
 	}
 
-BUFFER_OUT(Client_BufferFromHostBuffer, pjrt_Client_BufferFromHostBuffer, 0)
-BUFFER_OUT(Client_CreateUninitializedBuffer, pjrt_Client_CreateUninitializedBuffer, 0)
-BUFFER_OUT(Buffer_CopyToDevice, pjrt_copy, 1)
-BUFFER_OUT(Buffer_CopyToMemory, pjrt_copy, 1)
-BUFFER_OUT(AsyncHostToDeviceTransferManager_RetrieveBuffer, pjrt_AsyncHostToDeviceTransferManager_RetrieveBuffer, 0)
+#define GIVEN(field) HAS(a, field) ? a->field : NULL
+
+BUFFER_OUT(Client_BufferFromHostBuffer, pjrt_Client_BufferFromHostBuffer, 0, .device = GIVEN(device),
+	   .memory = GIVEN(memory))
+BUFFER_OUT(Client_CreateUninitializedBuffer, pjrt_Client_CreateUninitializedBuffer, 0, .device = GIVEN(device),
+	   .memory = GIVEN(memory))
+BUFFER_OUT(Buffer_CopyToDevice, pjrt_copy, 1, .device = GIVEN(to), .from = GIVEN(from))
+BUFFER_OUT(Buffer_CopyToMemory, pjrt_copy, 1, .memory = GIVEN(to), .from = GIVEN(from))
+BUFFER_OUT(AsyncHostToDeviceTransferManager_RetrieveBuffer, pjrt_AsyncHostToDeviceTransferManager_RetrieveBuffer, 0,
+	   .from = NULL)
 BUFFER_END(Buffer_Destroy)
 BUFFER_END(Buffer_Delete)
 
 static void *body_LoadedExecutable_Execute(struct mt_pjrt *api, struct pjrt_LoadedExecutable_Execute *a,
 					   const void *caller)
 {
-	const struct birth birth = { api, MT_HOOK_PJRT_LoadedExecutable_Execute, caller, 1 };
+	struct birth birth = { api, MT_HOOK_PJRT_LoadedExecutable_Execute, caller, 1, 0, 0 };
 	void *error;
 	int kept = errno;
 
-	each_input(api, a, hold);
+	birth.follows = each_input(api, a, hold) != 0;
 	errno = kept;
 	error = REAL(api, LoadedExecutable_Execute)(a);
 	kept = errno;
 	each_input(api, a, release);
 	if (!is_off()) {
 		size_t count;
+		birth.call = new_call();
+		if (error)
+			refused(&birth, error, &(struct wish){ .device = GIVEN(device), .from = first_input(a) });
 		count = !error && HAS(a, outputs) && a->outputs ? output_count(api, a->executable) : 0;
 		for (size_t d = 0; count && d < a->device_count; d++)
 			for (size_t i = 0; a->outputs[d] && i < count; i++)
@@ -330,7 +282,7 @@ static void *body_LoadedExecutable_Destroy(struct mt_pjrt *api, struct pjrt_one 
 
 	(void)caller;
 	if (HAS(a, thing))
-		look_up(&programs, a->thing, 1);
+		mt_pjrt_look_up(&programs, a->thing, 1);
 	errno = kept;
 	return REAL(api, LoadedExecutable_Destroy)(a);
 }

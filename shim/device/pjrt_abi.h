@@ -16,7 +16,8 @@ struct pjrt_head {
 	void *extensions;
 };
 
-/* All functions take one structure and return NULL or an error, which whoever called has to destroy. */
+/* All functions take one structure and return NULL or an error, which whoever called has to destroy. (Error_Destroy and
+ * Error_Message return nothing.) */
 typedef void *pjrt_function(void *arguments);
 
 struct pjrt_table {
@@ -30,8 +31,11 @@ struct pjrt_table {
 
 enum pjrt_place {
 	PJRT_Error_Destroy = 0,
+	PJRT_Error_Message = 1,
+	PJRT_Error_GetCode = 2,
 	PJRT_Event_Destroy = 5,
 	PJRT_Event_IsReady = 6,
+	PJRT_Event_Error = 7,
 	PJRT_Event_OnReady = 9,
 	PJRT_Client_Create = 10,
 	PJRT_Client_PlatformName = 12,
@@ -40,6 +44,8 @@ enum pjrt_place {
 	PJRT_Device_GetDescription = 29,
 	PJRT_Device_LocalHardwareId = 31,
 	PJRT_Device_MemoryStats = 34,
+	PJRT_Memory_Kind = 36,
+	PJRT_Memory_AddressableByDevices = 39,
 	PJRT_Executable_Destroy = 40,
 	PJRT_Executable_NumOutputs = 44,
 	PJRT_LoadedExecutable_Destroy = 50,
@@ -65,7 +71,7 @@ enum pjrt_place {
 /* Of the functions that are asked about one thing, or end it. */
 struct pjrt_one {
 	struct pjrt_head head;
-	void *thing; /* buffer, device, executable, error */
+	void *thing; /* buffer, device, executable, event, error */
 	union {
 		void *pointer;
 		size_t bytes;
@@ -74,7 +80,17 @@ struct pjrt_one {
 	} out;
 };
 
-/* Client_PlatformName, DeviceDescription_Kind. */
+/* out.number of Error_GetCode */
+enum { PJRT_RESOURCE_EXHAUSTED = 8 };
+
+struct pjrt_Memory_AddressableByDevices {
+	struct pjrt_head head;
+	void *memory;
+	void *const *devices;
+	size_t count;
+};
+
+/* Client_PlatformName, DeviceDescription_Kind, Memory_Kind, Error_Message. */
 struct pjrt_text {
 	struct pjrt_head head;
 	void *thing;
@@ -175,7 +191,17 @@ struct pjrt_Device_MemoryStats {
 	bool largest_known;
 	int64_t limit;
 	bool limit_known;
-	int64_t more[12]; /* of a plugin that fills in what came later */
+	int64_t reserved;
+	bool reserved_known;
+	int64_t peak_reserved;
+	bool peak_reserved_known;
+	int64_t reservable;
+	bool reservable_known;
+	int64_t largest_free;
+	bool largest_free_known;
+	int64_t pool;
+	bool pool_known;
+	int64_t more[2]; /* of a plugin that fills in what came later */
 };
 
 #endif

@@ -117,3 +117,29 @@ void mt_pjrt_cut(struct mt_pjrt_map *map, struct mt_pjrt_known *known)
 	map->entries[hole].handle = NULL;
 	map->count--;
 }
+
+int mt_pjrt_keep(struct mt_pjrt_map *map, const struct mt_pjrt_known *known)
+{
+	int kept = 0;
+
+	if (mt_lock_take(&mt_pjrt_lock)) {
+		kept = mt_pjrt_put(map, known);
+		mt_lock_drop(&mt_pjrt_lock);
+	}
+	return kept;
+}
+
+struct mt_pjrt_known mt_pjrt_look_up(struct mt_pjrt_map *map, const void *handle, int takes)
+{
+	struct mt_pjrt_known result = { NULL, 0, 0 }, *at;
+
+	if (mt_pjrt_is_empty(map) || !mt_lock_take(&mt_pjrt_lock))
+		return result;
+	at = mt_pjrt_find(map, handle);
+	if (at)
+		result = *at;
+	if (at && takes)
+		mt_pjrt_cut(map, at);
+	mt_lock_drop(&mt_pjrt_lock);
+	return result;
+}

@@ -12,6 +12,7 @@ struct mt_pjrt {
 	const struct pjrt_table *real; /* NULL = not in use */
 	size_t count;                  /* functions */
 	uint8_t is_cuda;               /* its devices are CUDA's */
+	uint64_t place;                /* of its latest buffer; 0 = none yet */
 	struct pjrt_table *copy;       /* of PJRT_TABLE_BYTES, mapped when there is a plugin */
 };
 
@@ -63,18 +64,81 @@ struct mt_pjrt_known *mt_pjrt_find(const struct mt_pjrt_map *map, const void *ha
 int mt_pjrt_put(struct mt_pjrt_map *map, const struct mt_pjrt_known *known);
 void mt_pjrt_cut(struct mt_pjrt_map *map, struct mt_pjrt_known *known);
 
-/* ---- pjrt_host.c: whose the buffers are that lie in the host's memory ---- */
+/* The same of a map that others use, too: these take the lock. Keep: nonzero if it is kept. Look up: its value is 0 if
+ * there is none. */
+int mt_pjrt_keep(struct mt_pjrt_map *map, const struct mt_pjrt_known *known);
+struct mt_pjrt_known mt_pjrt_look_up(struct mt_pjrt_map *map, const void *handle, int takes);
+
+/* ---- pjrt_error.c ---- */
+
+struct mt_pjrt_exhausted {
+	uint64_t bytes; /* that were asked for, as it says; 0 = it says nothing of them */
+	uint64_t error; /* by which they are rounded at most */
+	uint64_t text;  /* a hash of its words */
+};
+
+/* Nonzero: the error is that memory ran out. */
+int mt_pjrt_exhausted(const struct mt_pjrt *api, void *error, struct mt_pjrt_exhausted *said);
+
+/* ---- pjrt_buffers.c: buffers on devices ---- */
+
+/* Where a buffer lies; 0 = on the host, or unknown. */
+enum { PJRT_ON_CUDA = 1 << 8, PJRT_ON_OTHER = 1 << 9, PJRT_ORDINAL = 0xff };
+
+/* A buffer that is given out, or that a call was to give out. */
+struct mt_pjrt_buffer {
+	const struct mt_pjrt *api;
+	void *buffer;
+	uint64_t place, bytes, addr;
+	unsigned hook;
+	uint64_t call; /* number of the call that gives it out */
+	/* it is made of buffers that were not ready, or had failed */
+	uint8_t follows;
+	uint8_t is_told;         /* the plugin tells it later, on a thread of its own: */
+	uint32_t native, python; /* who had called */
+};
+
+uint64_t mt_pjrt_place(struct mt_pjrt *api, void *buffer);
+uint64_t mt_pjrt_place_of_device(struct mt_pjrt *api, void *device);
+uint64_t mt_pjrt_place_of_memory(struct mt_pjrt *api, void *memory);
+
+/* It is given out: sets its address. */
+void mt_pjrt_begin(struct mt_pjrt_buffer *b, const void *caller);
+
+/* Of one that was given out, as far as it is known; 0 = none such. */
+uint64_t mt_pjrt_known_place(const void *buffer);
+/* Nonzero: it ended in an error. */
+int mt_pjrt_has_failed(const void *buffer);
+
+/* It ends: what was known of it, and the event. */
+struct mt_pjrt_known mt_pjrt_take(const void *buffer);
+void mt_pjrt_end(unsigned hook, const struct mt_pjrt_known *known);
+
+/* It lies at p. */
+void mt_pjrt_lies_at(const struct mt_pjrt_buffer *b, const void *p);
+
+/* The call ended in an error, which stays the caller's: a failure, if memory ran out and nobody has told of it yet. */
+void mt_pjrt_failed(const struct mt_pjrt_buffer *b, void *error, const void *caller);
+/* The buffer did: it never had memory. */
+void mt_pjrt_never_was(const struct mt_pjrt_buffer *b);
+
+void mt_pjrt_buffers_reset(void);
+
+/* ---- pjrt_ready.c: what is known of a buffer when it is ready ---- */
 
 /* The call that is about to return to the program gives it out. */
-void mt_pjrt_host_born(const struct mt_pjrt *api, void *buffer);
+void mt_pjrt_watch(const struct mt_pjrt_buffer *b);
 
 /* Before it is deleted or destroyed. */
-void mt_pjrt_host_dead(const void *buffer);
+void mt_pjrt_unwatch(const void *buffer);
 
-/* Before and after a call that may take it over, as it is donated: in between the plugin is asked nothing about it. */
-void mt_pjrt_host_hold(const void *buffer);
-void mt_pjrt_host_release(void *buffer);
+/* Before and after a call that may take it over, as it is donated: in between the plugin is asked nothing about it.
+ * Nonzero: it is not ready. */
+int mt_pjrt_hold(const void *buffer);
+void mt_pjrt_release(void *buffer);
+/* Nonzero: it is not ready. */
+int mt_pjrt_is_pending(const void *buffer);
 
-void mt_pjrt_host_reset(void);
+void mt_pjrt_ready_reset(void);
 
 #endif

@@ -494,12 +494,16 @@ void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t 
 }
 
 void mt_record_told(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t size, const struct mt_ext_device *ext,
-		    uint32_t python)
+		    uint32_t native, uint32_t python)
 {
 	if (!mt_record_is_off())
-		record_device(
-			&(struct mt_event){ .addr = addr, .size = size, .hook = hook, .kind = kind, .node2 = python },
-			ext, NULL);
+		record_device(&(struct mt_event){ .addr = addr,
+						  .size = size,
+						  .hook = hook,
+						  .kind = kind,
+						  .node = native,
+						  .node2 = python },
+			      ext, NULL);
 }
 
 void mt_record_unmap(unsigned hook, const void *p, size_t bytes)

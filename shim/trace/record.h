@@ -53,9 +53,9 @@ void mt_record_unmap(unsigned hook, const void *p, size_t bytes);
  * */
 void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t size, const struct mt_ext_device *ext,
 		      const void *caller);
-/* The same of what is no call of the thread's, with a Python stack that was made for it. */
+/* The same of what is no call of the thread's, with stacks that were taken or made for it. */
 void mt_record_told(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t size, const struct mt_ext_device *ext,
-		    uint32_t python);
+		    uint32_t native, uint32_t python);
 void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *caller);
 
 /* Nonzero if an event would be recorded now. In a process that is new it first does mt_process_enter(). */

@@ -118,6 +118,21 @@ def case_on_a_device():
     mt.equal(pool_of(done.trace), None)
 
 
+def case_full_device():
+    """What the pool gives up is one failure, whatever it asked the driver before; what whoever asked can do without is none. A request that the
+    driver serves when it is smaller is a retry."""
+    env = {"LD_LIBRARY_PATH": os.path.join(mt.BUILD, "standin"), "MEMTRACE_STANDIN_DIR": mt.scratch("standin")}
+    done = mt.shimmed([mt.program("bfc"), LIBRARY, "full"], env=env)
+    mt.equal((done.status, done.out), (0, "0 0\n"), done.err)
+    device = done.trace.intact().report["devices"][0]
+    ooms = [o for o in device["ooms"] if o["source"] == "pool"]
+    mt.equal([(o["requested_bytes"], o["requested_error_bytes"]) for o in ooms], [(3 << 30, 0)])
+    mt.check("ask" in [f["function"] for f in ooms[0]["stack"]], ooms[0]["stack"])
+    mt.equal(device["retries"], 2, "that of the failure, and that of the request that was served")
+    text = done.trace.tool("report").out
+    mt.check("asked 3,221,225,472 bytes = 3.00 GiB" in text and "WHY" in text, text)
+
+
 def case_sampled_and_without_stacks():
     for mode in ("sample", "none"):
         trace, out = run("heap", env={"MEMTRACE_STACKS": mode})

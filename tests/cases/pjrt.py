@@ -16,7 +16,7 @@ def run(how, plugins=(PLUGIN,), **options):
     """The trace, and each plugin's account."""
     command = [mt.program("pjrt"), how, *plugins]
     done = mt.shimmed(command, **options)
-    mt.compare(mt.plain(command), done)
+    mt.compare(mt.plain(command, **options), done)
     mt.equal(done.status, 0, done.err)
     accounts = [json.loads(line) for line in done.out.splitlines()]
     for account in accounts:
@@ -37,6 +37,8 @@ def by_function(trace, device):
     """Bytes and blocks that are alive at the end, by the program's function that had them made."""
     sums = {}
     for site in trace.json("leaks", "--device", device)["sites"]:
+        if device == "cuda:0" and site["memory"] != "pool":
+            continue  # a segment
         name = next(f["function"] for f in site["stack"] if f["function"] in ("keep", "lose", "churn", "play"))
         bytes, blocks = sums.get(name, (0, 0))
         sums[name] = (bytes + site["bytes"], blocks + site["blocks"])
@@ -116,6 +118,71 @@ def case_on_cuda():
     trace, _ = run("cuda", (plugin,))
     text = trace.tool("whatif").out
     mt.check("not modelled: XLA's allocator has rules of its own" in text and "PyTorch" not in text, text)
+
+
+POOL = 256 << 20
+
+
+def run_pool(how):
+    """A plugin with a pool in memory of the stand-in driver; its device and account."""
+    trace, accounts = run(how, env={"LD_LIBRARY_PATH": os.path.join(mt.BUILD, "standin"), "MEMTRACE_STANDIN_CONTEXT": "0",
+                                    "MEMTRACE_STANDIN_DIR": mt.scratch("standin")})
+    device = trace.report["devices"][0]
+    mt.equal((device["name"], device["missed_frees"], device["unknown_frees"]), ("cuda:0", 0, 0))
+    return trace, device, accounts[0]
+
+
+def case_pool():
+    """What the driver gave is the segment of the pool whose blocks the buffers are: it counts once, and each buffer lies where the plugin
+    says. What is in no buffer is not called unused."""
+    for how in ("pool", "pool late"):
+        trace, device, account = run_pool(how)
+        pool = device["pool"]
+        mt.equal((pool["peak_allocated_bytes"], pool["peak_reserved_bytes"], device["peak_bytes"]), (account["most"], POOL, POOL), how)
+        mt.equal(by_function(trace, "cuda:0"), {"keep": (5 * (3 << 20), 5), "lose": (5 << 16, 5)}, how)
+        own = device["processes"][0]
+        mt.equal((own["pool_allocated"], own["pool_free"], own["other"], own["pool_partly_seen"]),
+                 (account["in_use"], POOL - account["in_use"], 0, True), how)
+        frag = trace.json("frag", "--device", "cuda:0", "--at", "end")["devices"][0]
+        mt.equal((len(frag["segments"]), frag["segments"][0]["size_bytes"], frag["segments"][0]["used_bytes"], frag["stray_bytes"]),
+                 (1, POOL, account["in_use"], 0), how)
+        places = [(b["address"], b["size_bytes"]) for b in frag["segments"][0]["blocks"]]
+        mt.equal((len(places), all(a + n <= b for (a, n), (b, _) in zip(places, places[1:]))), (10, True), places)
+        text = trace.tool("report").out
+        mt.check("rest of XLA's pool" in text and "unused in pool" not in text, text)
+        mt.check("where no buffer lies are temporaries, code or free room" in trace.tool("frag").out, "frag says nothing of it")
+
+
+def case_pool_of_the_driver_s():
+    """Each buffer is asked of the driver: nothing is kept."""
+    _, device, account = run_pool("pool each")
+    mt.equal((device["pool"]["peak_allocated_bytes"], device["pool"]["peak_reserved_bytes"], device["peak_bytes"]), (account["most"],) * 3)
+
+
+def failures_of(trace, device, function):
+    for o in device["ooms"]:
+        mt.check(function in [f["function"] for f in o["stack"]], o["stack"])
+        mt.equal((o["source"], o["requested_error_bytes"]), ("pool", 0))
+    text = trace.tool("report").out
+    mt.check("OUT OF MEMORY" in text and "WHY" in text, text)
+    return [o["requested_bytes"] for o in device["ooms"]]
+
+
+def case_exhausted():
+    """RESOURCE_EXHAUSTED is a failure, with the bytes that its text names. Another error is none."""
+    trace, device, _ = run_pool("pool exhausted")
+    mt.equal(failures_of(trace, device, "ask_too_much"), [POOL + 4, POOL + 4, 3 << 30, 0])
+    mt.check("asked for an unknown number of bytes" in trace.tool("report").out, "the last one's bytes are made up")
+    mt.equal(run("owners")[0].report["devices"][0]["ooms"], [])
+
+
+def case_exhausted_later():
+    """A computation that fails later: one failure, of the line that dispatched, whatever else it was the input of. What it was to make never
+    had memory."""
+    trace, device, account = run_pool("pool late too much")
+    mt.equal(failures_of(trace, device, "ask_too_much_later"), [POOL + 4] * 2)
+    mt.equal((device["pool"]["peak_allocated_bytes"], device["pool"]["allocations"]), (account["in_use"], account["allocations"] - 10))
+    mt.equal(by_function(trace, "cuda:0"), {"keep": (5 * (3 << 20), 5), "lose": (5 << 16, 5)})
 
 
 def case_short_tables():

@@ -210,26 +210,31 @@ def case_layout():
     pairs.append(("offsetof(struct pjrt_table, version.major)", "offsetof(PJRT_Api, pjrt_api_version.major_version)"))
     for struct, fields in (
             ("Client_Create", {"client": "client"}),
-            ("Client_BufferFromHostBuffer", {"client": "client", "buffer": "buffer"}),
-            ("Client_CreateUninitializedBuffer", {"buffer": "buffer"}),
+            ("Client_BufferFromHostBuffer", {"client": "client", "device": "device", "memory": "memory", "buffer": "buffer"}),
+            ("Client_CreateUninitializedBuffer", {"device": "device", "memory": "memory", "buffer": "buffer"}),
             ("Client_CreateViewOfDeviceBuffer", {"buffer": "buffer"}),
             ("AsyncHostToDeviceTransferManager_RetrieveBuffer", {"buffer": "buffer_out"}),
             ("Event_OnReady", {"event": "event", "call": "callback", "argument": "user_arg"}),
-            ("Device_MemoryStats", {"device": "device", "limit": "bytes_limit", "limit_known": "bytes_limit_is_set"}),
+            ("Device_MemoryStats", {"device": "device", "in_use": "bytes_in_use", "limit": "bytes_limit", "limit_known": "bytes_limit_is_set",
+                                    "pool": "pool_bytes", "pool_known": "pool_bytes_is_set"}),
+            ("Memory_AddressableByDevices", {"memory": "memory", "devices": "devices", "count": "num_devices"}),
             ("LoadedExecutable_Execute", {"executable": "executable", "inputs": "argument_lists", "device_count": "num_devices",
-                                          "input_count": "num_args", "outputs": "output_lists"})):
+                                          "input_count": "num_args", "outputs": "output_lists", "device": "execute_device"})):
         pairs += [("offsetof(struct pjrt_%s, %s)" % (struct, a), "offsetof(PJRT_%s_Args, %s)" % (struct, b)) for a, b in fields.items()]
-    for name, field in (("Buffer_Destroy", "buffer"), ("Error_Destroy", "error"), ("Executable_NumOutputs", "executable"), ("Event_IsReady", "event")):
+    for name, field in (("Buffer_Destroy", "buffer"), ("Error_Destroy", "error"), ("Executable_NumOutputs", "executable"), ("Event_IsReady", "event"),
+                        ("Event_Error", "event"), ("Error_GetCode", "error")):
         pairs.append(("offsetof(struct pjrt_one, thing)", "offsetof(PJRT_%s_Args, %s)" % (name, field)))
     for name, field in (("Buffer_OnDeviceSizeInBytes", "on_device_size_in_bytes"), ("Buffer_Device", "device"), ("Buffer_IsOnCpu", "is_on_cpu"),
                         ("Buffer_IsDeleted", "is_deleted"), ("Buffer_ReadyEvent", "event"), ("Buffer_UnsafePointer", "buffer_pointer"),
-                        ("Event_IsReady", "is_ready"), ("Device_LocalHardwareId", "local_hardware_id"), ("Executable_NumOutputs", "num_outputs"),
+                        ("Event_IsReady", "is_ready"), ("Error_GetCode", "code"), ("Device_LocalHardwareId", "local_hardware_id"), ("Executable_NumOutputs", "num_outputs"),
                         ("LoadedExecutable_GetExecutable", "executable"), ("Device_GetDescription", "device_description")):
         pairs.append(("offsetof(struct pjrt_one, out)", "offsetof(PJRT_%s_Args, %s)" % (name, field)))
     for name, field in (("CopyToDevice", "dst_buffer"), ("CopyToMemory", "dst_buffer")):
         pairs.append(("offsetof(struct pjrt_copy, buffer)", "offsetof(PJRT_Buffer_%s_Args, %s)" % (name, field)))
-    for name, field in (("Client_PlatformName", "platform_name"), ("DeviceDescription_Kind", "device_kind")):
+    for name, field in (("Client_PlatformName", "platform_name"), ("DeviceDescription_Kind", "device_kind"), ("Memory_Kind", "kind"),
+                        ("Error_Message", "message")):
         pairs.append(("offsetof(struct pjrt_text, text)", "offsetof(PJRT_%s_Args, %s)" % (name, field)))
+    pairs.append(("PJRT_RESOURCE_EXHAUSTED", "PJRT_Error_Code_RESOURCE_EXHAUSTED"))
     got, want = offsets([a for a, _ in pairs], ours, folder), offsets([b for _, b in pairs], theirs, folder)
     mt.equal([(p, g) for p, g in zip(pairs, got)], [(p, w) for p, w in zip(pairs, want)])
     sizes = [("sizeof(struct pjrt_one)", "sizeof(PJRT_Buffer_%s_Args)" % n) for n in ("IsDeleted", "Device", "UnsafePointer", "OnDeviceSizeInBytes")]

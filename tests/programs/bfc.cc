@@ -1,6 +1,6 @@
 /*
  * Uses a pool with TensorFlow's names (libbfc.cc), loaded as Python loads TensorFlow, and keeps its own account, which
- * it prints: what each function holds, in the pool's own figures. `bfc LIBRARY heap|device|failures|threads|two`.
+ * it prints: what each function holds, in the pool's own figures. `bfc LIBRARY heap|device|failures|full|threads|two`.
  */
 #include <dlfcn.h>
 
@@ -58,6 +58,12 @@ extern "C" __attribute__((noinline)) void *churn(void *pool, size_t bytes)
 	return p ? p : (std::abort(), nullptr);
 }
 
+extern "C" __attribute__((noinline)) void *ask(void *pool, size_t bytes, int retry)
+{
+	void *p = take(pool, bytes, retry);
+	return p ? p : nullptr;
+}
+
 /* `most`: in use at once so far; the same of `other`s. */
 struct Sums {
 	size_t now = 0, most = 0, allocations = 0;
@@ -107,7 +113,15 @@ int main(int argc, char **argv)
 	Account kept = { "keep", {}, 0 }, left = { "churn", {}, 0 };
 	Sums sums;
 	load(argv[1]);
-	void *pool = make(how == "failures" ? 8u << 20 : size_t(1) << 32, how == "device");
+	void *pool = make(how == "failures" ? 8u << 20 : size_t(1) << 32, how == "device" || how == "full");
+	if (how == "full") { /* more than a device of 2 GiB has; and what it has only after a few refusals */
+		void *p = keep(pool, 1u << 20), *q = ask(pool, 3u << 30, 0), *r = ask(pool, 3u << 30, 1),
+		     *s = keep(pool, 1200u << 20);
+		std::printf("%d %d\n", q != nullptr, r != nullptr);
+		give(pool, s);
+		give(pool, p);
+		return 0;
+	}
 	if (how == "failures") {
 		void *p = take(pool, 1u << 20, 1), *q = take(pool, 16u << 20, 0), *r = take(pool, 32u << 20, 1);
 		std::printf("%d %d %d\n", p != nullptr, q != nullptr, r != nullptr);

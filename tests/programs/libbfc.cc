@@ -80,8 +80,11 @@ bool BFCAllocator::Extend(size_t bytes)
 	size = size < most ? size : most & ~size_t(255);
 	if (size < bytes)
 		return false;
-	if (device_ ? driver("cudaMalloc", &at, size) : posix_memalign(&p, 64, size))
-		return false;
+	while (device_ ? driver("cudaMalloc", &at, size) : posix_memalign(&p, 64, size)) {
+		size = size / 10 * 9 & ~size_t(255); /* a tenth less each time */
+		if (size < bytes)
+			return false;
+	}
 	at = device_ ? at : reinterpret_cast<uintptr_t>(p);
 	next_ = size * 2;
 	reserved_ += size;

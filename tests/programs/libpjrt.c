@@ -3,8 +3,10 @@
  * functions that a framework calls to make and end buffers, and those that the shim asks. Built from the declarations
  * that the shim has of PJRT's interface.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +23,7 @@ struct event {
 	void (*call[4])(void *error, void *argument);
 	void *argument[4];
 	struct buffer *buffer; /* NULL = destroyed */
+	struct event *of;      /* that it is computed from; NULL = it is there */
 	size_t bytes;
 	struct event *next;
 };
@@ -28,8 +31,7 @@ struct buffer {
 	struct device *device;
 	size_t bytes;
 	int is_view, is_deleted;
-	/* on the host */
-	void *memory;
+	void *memory; /* on the host, or of the pool */
 	int asked, asks; /* just now; ever */
 	struct event *event;
 };
@@ -41,6 +43,11 @@ struct program {
 static struct plug self;
 static struct device devices[DEVICES] = { { 0 }, { 1 }, { 2 }, { 3 } };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void *plug_memory(void)
+{
+	return &devices[0];
+}
 
 struct plug *plug_self(void)
 {
@@ -54,10 +61,26 @@ void *plug_program(size_t outputs, size_t bytes, int donates)
 	return p;
 }
 
+struct error {
+	int code;
+	char text[100];
+};
+
+static void *error_of(int code, const char *text, size_t bytes)
+{
+	struct error *e = malloc(sizeof(*e));
+	__atomic_add_fetch(&self.errors, 1, __ATOMIC_RELAXED);
+	e->code = code;
+	snprintf(e->text, sizeof(e->text), text, bytes);
+	return e;
+}
+
 static void *error(void)
 {
-	__atomic_add_fetch(&self.errors, 1, __ATOMIC_RELAXED);
-	return malloc(16);
+	return self.exhausts ? error_of(PJRT_RESOURCE_EXHAUSTED,
+					self.wanted ? "Out of memory while trying to allocate %zu bytes." : "Too much.",
+					self.wanted)
+			     : error_of(13, "It went wrong.", 0);
 }
 
 static void *error_destroy(void *args)
@@ -69,6 +92,85 @@ static void *error_destroy(void *args)
 	return NULL;
 }
 
+/* Returns nothing: what is in the register is not to be looked at. */
+static void *error_message(void *args)
+{
+	struct pjrt_text *a = args;
+	a->text = ((struct error *)a->thing)->text;
+	a->bytes = strlen(a->text);
+	return (void *)1;
+}
+
+static void *error_code(void *args)
+{
+	struct pjrt_one *a = args;
+	a->out.number = ((struct error *)a->thing)->code;
+	return NULL;
+}
+
+/* ---- a pool in memory of CUDA's driver: the first hole that is large enough ---- */
+
+enum { BLOCKS = 1000 };
+
+static struct {
+	int (*take)(uint64_t *, size_t), (*give)(uint64_t);
+	uint64_t start;
+	struct piece {
+		uint64_t at, size;
+	} block[BLOCKS];
+	size_t count;
+} pool;
+
+static void begin_pool(void)
+{
+	void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
+	int (*init)(unsigned) = (int (*)(unsigned))dlsym(cuda, "cuInit");
+	int (*retain)(void **, int) = (int (*)(void **, int))dlsym(cuda, "cuDevicePrimaryCtxRetain");
+	int (*set)(void *) = (int (*)(void *))dlsym(cuda, "cuCtxSetCurrent");
+	void *context;
+	pool.take = (int (*)(uint64_t *, size_t))dlsym(cuda, "cuMemAlloc_v2");
+	pool.give = (int (*)(uint64_t))dlsym(cuda, "cuMemFree_v2");
+	if (init(0) || retain(&context, 0) || set(context) ||
+	    (!self.asks_driver_each && pool.take(&pool.start, self.pool)))
+		abort();
+}
+
+/* Under the lock. NULL = no room, or there is no pool. */
+static void *take(size_t bytes)
+{
+	const uint64_t size = (bytes + 255) & ~(uint64_t)255;
+	uint64_t at;
+	size_t i = 0;
+	if (!self.pool)
+		return NULL;
+	if (!pool.take)
+		begin_pool();
+	at = pool.start;
+	if (self.asks_driver_each)
+		return pool.take(&at, bytes) ? NULL : (void *)at;
+	for (; i < pool.count && pool.block[i].at - at < size; i++)
+		at = pool.block[i].at + pool.block[i].size;
+	if (at + size > pool.start + self.pool || pool.count == BLOCKS)
+		return NULL;
+	memmove(&pool.block[i + 1], &pool.block[i], (pool.count++ - i) * sizeof(pool.block[0]));
+	pool.block[i] = (struct piece){ at, size };
+	self.pooled += size;
+	self.pooled_most = self.pooled > self.pooled_most ? self.pooled : self.pooled_most;
+	return (void *)at;
+}
+
+static void give(void *p)
+{
+	for (size_t i = 0; i < pool.count; i++)
+		if (pool.block[i].at == (uint64_t)p) {
+			self.pooled -= pool.block[i].size;
+			memmove(&pool.block[i], &pool.block[i + 1], (--pool.count - i) * sizeof(pool.block[0]));
+			return;
+		}
+	if (p && self.asks_driver_each)
+		pool.give((uint64_t)p);
+}
+
 static struct buffer *make(struct device *device, size_t bytes, int is_view)
 {
 	struct buffer *b = malloc(sizeof(*b));
@@ -76,6 +178,11 @@ static struct buffer *make(struct device *device, size_t bytes, int is_view)
 	if (self.on_host && !is_view && posix_memalign(&b->memory, 64, bytes))
 		abort();
 	pthread_mutex_lock(&lock);
+	if (self.pool && !is_view && !(b->memory = take(bytes))) {
+		pthread_mutex_unlock(&lock);
+		free(b);
+		return NULL;
+	}
 	if (!is_view) {
 		self.in_use += bytes;
 		self.most = self.in_use > self.most ? self.in_use : self.most;
@@ -88,14 +195,17 @@ static struct buffer *make(struct device *device, size_t bytes, int is_view)
 static void end(struct buffer *b)
 {
 	pthread_mutex_lock(&lock);
-	self.in_use -= b->is_view || b->is_deleted ? 0 : b->bytes;
+	self.in_use -= b->is_view || b->is_deleted || (self.on_host && b->event) ? 0 : b->bytes;
 	b->is_deleted = 1;
-	free(b->memory);
+	if (self.on_host)
+		free(b->memory);
+	else
+		give(b->memory);
 	b->memory = NULL;
 	pthread_mutex_unlock(&lock);
 }
 
-/* ---- computing, on the host ---- */
+/* ---- computing, later ---- */
 
 static struct event *queue;
 static int is_asked_for, is_started;
@@ -107,22 +217,51 @@ static void leave_event(struct event *e)
 		free(e);
 }
 
-__attribute__((noinline)) void compute(struct event *e)
+/* Memory of the host is asked for without the lock, as others ask meanwhile. */
+static void *memory_of(const struct event *e)
 {
 	void *memory = NULL;
-	if (posix_memalign(&memory, 64, e->bytes))
+	if (self.on_host && posix_memalign(&memory, 64, e->bytes))
 		abort();
 	pthread_mutex_lock(&lock);
-	if (e->buffer && !e->buffer->is_deleted)
-		e->buffer->memory = memory;
-	else
-		free(memory);
+	if (!self.on_host && self.pool && !(e->of && e->of->failed))
+		memory = take(e->bytes);
+	return memory;
+}
+
+static void *late_error(const struct event *e)
+{
+	return e->failed == PJRT_RESOURCE_EXHAUSTED
+		       ? error_of(e->failed, "Out of memory while trying to allocate %zu bytes.", self.wanted)
+		       : error();
+}
+
+__attribute__((noinline)) void compute(struct event *e)
+{
+	void *memory = memory_of(e);
+	struct buffer *b = e->buffer && !e->buffer->is_deleted ? e->buffer : NULL;
 	e->failed = self.computes_badly;
+	if (self.pool && !memory) {
+		self.wanted = e->of && e->of->failed ? self.wanted : e->bytes;
+		e->failed = PJRT_RESOURCE_EXHAUSTED;
+	}
+	if (b && e->failed && !self.on_host) { /* it is there, without memory */
+		self.in_use -= b->bytes;
+		b->bytes = 0;
+	}
+	if (b && !e->failed)
+		b->memory = memory;
+	else if (self.on_host)
+		free(memory);
+	else
+		give(memory);
 	e->is_ready = 1;
 	const int calls = e->calls;
 	pthread_mutex_unlock(&lock);
 	for (int i = 0; i < calls; i++)
-		e->call[i](e->failed ? error() : NULL, e->argument[i]);
+		e->call[i](e->failed ? late_error(e) : NULL, e->argument[i]);
+	if (e->of)
+		leave_event(e->of);
 	leave_event(e);
 }
 
@@ -155,20 +294,31 @@ void plug_compute(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static struct buffer *make_late(struct device *device, size_t bytes)
+static struct buffer *make_late(struct device *device, size_t bytes, struct buffer *of)
 {
 	struct buffer *b = make(device, bytes, 1);
+	b->is_view = 0;
 	pthread_t thread;
 	b->event = calloc(1, sizeof(*b->event));
 	b->event->users = 2;
 	b->event->buffer = b;
 	b->event->bytes = bytes;
 	pthread_mutex_lock(&lock);
+	if (!self.on_host) {
+		self.in_use += bytes;
+		self.most = self.in_use > self.most ? self.in_use : self.most;
+		self.allocations++;
+	}
+	b->event->of = of ? of->event : NULL;
+	if (b->event->of)
+		__atomic_add_fetch(&b->event->of->users, 1, __ATOMIC_RELAXED);
 	if (!is_started)
 		pthread_create(&thread, NULL, work, NULL);
 	is_started = 1;
-	b->event->next = queue;
-	queue = b->event;
+	struct event **last = &queue;
+	while (*last)
+		last = &(*last)->next;
+	*last = b->event;
 	pthread_mutex_unlock(&lock);
 	return b;
 }
@@ -177,8 +327,14 @@ static void *ready_event(void *args)
 {
 	struct pjrt_one *a = args;
 	struct buffer *b = a->thing;
-	if (!b->event)
+	if (!b->event && !self.pool)
 		return error();
+	if (!b->event) {
+		b->event = calloc(1, sizeof(*b->event));
+		b->event->users = 1;
+		b->event->is_ready = 1;
+		b->event->buffer = b;
+	}
 	__atomic_add_fetch(&b->event->users, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&self.events, 1, __ATOMIC_RELAXED);
 	a->out.pointer = b->event;
@@ -211,8 +367,14 @@ static void *on_ready(void *args)
 	}
 	pthread_mutex_unlock(&lock);
 	if (ready)
-		a->call(e->failed ? error() : NULL, a->argument);
+		a->call(e->failed ? late_error(e) : NULL, a->argument);
 	return NULL;
+}
+
+static void *event_error(void *args)
+{
+	struct event *e = ((struct pjrt_one *)args)->thing;
+	return e->failed ? late_error(e) : NULL;
 }
 
 static void *address(void *args)
@@ -267,8 +429,11 @@ static void *from_host(void *args)
 	struct pjrt_Client_BufferFromHostBuffer *a = args;
 	if (self.fails)
 		return error();
-	a->buffer = make(a->device, bytes_of(a->dims, a->dim_count), 0);
+	a->buffer = make(a->device ? a->device : a->memory, bytes_of(a->dims, a->dim_count), 0);
 	a->done = NULL;
+	if (!a->buffer)
+		return error_of(PJRT_RESOURCE_EXHAUSTED, "Failed to allocate request for 1.5GiB (%zuB) on device ordinal 0",
+				bytes_of(a->dims, a->dim_count));
 	return NULL;
 }
 
@@ -319,7 +484,8 @@ static void *execute(void *args)
 	for (size_t d = 0; d < a->device_count; d++)
 		for (size_t i = 0; i < p->outputs; i++)
 			a->outputs[d][i] =
-				self.on_host ? make_late(&devices[d], p->bytes) : make(&devices[d], p->bytes, 0);
+				self.on_host || self.is_late ? make_late(&devices[d], p->bytes, input)
+							     : make(&devices[d], p->bytes, 0);
 	return NULL;
 }
 
@@ -418,12 +584,33 @@ static void *hardware_id(void *args)
 	return NULL;
 }
 
+static void *memory_kind(void *args)
+{
+	struct pjrt_text *a = args;
+	a->text = "device";
+	a->bytes = 6;
+	return NULL;
+}
+
+/* A device's memory has its device's handle. */
+static void *devices_of(void *args)
+{
+	static void *one;
+	struct pjrt_Memory_AddressableByDevices *a = args;
+	one = a->memory;
+	a->devices = &one;
+	a->count = 1;
+	return NULL;
+}
+
 static void *memory_stats(void *args)
 {
 	struct pjrt_Device_MemoryStats *a = args;
 	a->in_use = (int64_t)self.in_use;
 	a->limit = (int64_t)1 << 30;
 	a->limit_known = true;
+	a->pool = (int64_t)self.pool;
+	a->pool_known = self.pool > 0;
 	return NULL;
 }
 
@@ -443,6 +630,9 @@ const struct pjrt_table *GetPjrtApi(void)
 	t->version.major = self.major;
 	t->version.minor = 81;
 	t->function[PJRT_Error_Destroy] = error_destroy;
+	t->function[PJRT_Error_Message] = error_message;
+	t->function[PJRT_Error_GetCode] = error_code;
+	t->function[PJRT_Event_Error] = event_error;
 	t->function[PJRT_Event_Destroy] = event_destroy;
 	t->function[PJRT_Event_IsReady] = event_is_ready;
 	t->function[PJRT_Event_OnReady] = on_ready;
@@ -455,6 +645,8 @@ const struct pjrt_table *GetPjrtApi(void)
 	t->function[PJRT_Device_GetDescription] = description_of;
 	t->function[PJRT_Device_LocalHardwareId] = hardware_id;
 	t->function[PJRT_Device_MemoryStats] = memory_stats;
+	t->function[PJRT_Memory_Kind] = memory_kind;
+	t->function[PJRT_Memory_AddressableByDevices] = devices_of;
 	t->function[PJRT_Executable_Destroy] = executable_destroy;
 	t->function[PJRT_Executable_NumOutputs] = output_count;
 	t->function[PJRT_LoadedExecutable_Destroy] = loaded_destroy;

@@ -14,11 +14,14 @@
 		.head = { sizeof(args), NULL }, __VA_ARGS__ \
 	}
 
+enum { POOL = 256 << 20 };
+
 struct user {
 	const struct pjrt_table *table;
 	struct plug *plug;
 	void *(*program)(size_t outputs, size_t bytes, int donates);
 	void (*compute)(void);
+	void *memory;
 	size_t kept, kept_blocks;
 };
 
@@ -38,12 +41,16 @@ static struct user load(const char *path, const char *how)
 	const struct pjrt_table *(*api)(void) = (const struct pjrt_table *(*)(void))dlsym(library, "GetPjrtApi");
 	u.program = (void *(*)(size_t, size_t, int))dlsym(library, "plug_program");
 	u.compute = (void (*)(void))dlsym(library, "plug_compute");
+	u.memory = ((void *(*)(void))dlsym(library, "plug_memory"))();
 	u.plug = self();
 	u.plug->functions = !strcmp(how, "short") ? PJRT_Buffer_CopyToDevice : 0;
 	u.plug->missing = !strcmp(how, "missing") ? PJRT_Buffer_Delete : 0;
 	u.plug->major = !strcmp(how, "major");
 	u.plug->on_host = !strncmp(how, "host", 4);
-	u.plug->is_cuda = !strcmp(how, "cuda");
+	u.plug->is_cuda = !strcmp(how, "cuda") || !strncmp(how, "pool", 4);
+	u.plug->pool = !strncmp(how, "pool", 4) ? POOL : 0;
+	u.plug->is_late = strstr(how, "late") != NULL;
+	u.plug->asks_driver_each = strstr(how, "each") != NULL;
 	u.table = api();
 	if (api() != u.table)
 		abort();
@@ -55,7 +62,7 @@ static void *from_host(const struct user *u, size_t bytes)
 {
 	const int64_t dims[] = { (int64_t)bytes / 4 };
 	struct pjrt_Client_BufferFromHostBuffer *a =
-		ARGS(struct pjrt_Client_BufferFromHostBuffer, .dims = dims, .dim_count = 1);
+		ARGS(struct pjrt_Client_BufferFromHostBuffer, .dims = dims, .dim_count = 1, .memory = u->memory);
 	call(u, PJRT_Client_BufferFromHostBuffer, a);
 	return a->buffer;
 }
@@ -265,6 +272,44 @@ static void host_threads(struct user *u)
 	u->compute();
 }
 
+/* A call that fails at once: what each part of it says counts once. */
+__attribute__((noinline)) void ask_too_much(struct user *u)
+{
+	void *program = u->program(1, 4096, 0), *out = NULL;
+	if (from_host(u, POOL + 4) || from_host(u, POOL + 4))
+		abort();
+	u->plug->fails = 1;
+	if (!run(u, program, NULL, &out)) /* an error of another kind is no failure */
+		abort();
+	u->plug->exhausts = 1;
+	u->plug->wanted = 3u << 30;
+	run(u, program, NULL, &out);
+	u->plug->wanted = 0;
+	run(u, program, NULL, &out);
+	u->plug->fails = u->plug->exhausts = 0;
+}
+
+/* Calls that fail when they are computed. Their outputs never have memory; nor have those of what is computed from
+ * them, which says so again. */
+__attribute__((noinline)) void ask_too_much_later(struct user *u)
+{
+	void *huge = u->program(2, POOL + 4, 0), *step = u->program(1, 1 << 20, 0), *ends[4] = { NULL }, *out[2], *next = NULL;
+	for (int i = 0; i < 2; i++) {
+		if (run(u, huge, NULL, out) || run(u, step, out[0], &next) || run(u, step, next, &ends[2 * i]))
+			abort();
+		drop(u, PJRT_Buffer_Destroy, out[1]); /* before anybody knows */
+		u->compute();
+		if (run(u, step, next, &ends[2 * i + 1])) /* behind */
+			abort();
+		drop(u, PJRT_Buffer_Delete, next);
+		drop(u, PJRT_Buffer_Destroy, next);
+		u->compute();
+		drop(u, PJRT_Buffer_Destroy, out[0]);
+	}
+	for (int i = 0; i < 4; i++)
+		drop(u, PJRT_Buffer_Destroy, ends[i]);
+}
+
 static void play(struct user *u, const char *how)
 {
 	void *program = u->program(1, 3 << 20, 0);
@@ -288,10 +333,16 @@ static void play(struct user *u, const char *how)
 			host(u);
 		return;
 	}
+	if (strstr(how, "exhausted"))
+		ask_too_much(u);
+	if (strstr(how, "too much"))
+		ask_too_much_later(u);
 	for (int i = 0; i < 20; i++)
 		churn(u, 1 << 20);
 	for (int i = 0; i < 5; i++)
 		keep(u, program, lose(u, 1 << 16), 3 << 20);
+	if (u->plug->is_late)
+		u->compute();
 }
 
 int main(int argc, char **argv)

@@ -1,11 +1,18 @@
 /*
- * Whose the buffers are that lie in the host's memory (a plugin for the CPU). malloc has recorded the memory, and
- * nothing is added here. But the plugin may compute an output, and allocate its memory, on a thread of its own, whose
- * stack has no line of Python. So the block is told to be the dispatcher's (MT_MARK_OWNER) as soon as it is known where
- * it lies, which is when the buffer is ready: at once, or when the plugin says so, on one of its threads.
+ * What is known of a buffer when it is ready: where it lies, or that it ended in an error.
  *
- * A plugin refuses to donate a buffer while it is asked for its address. So nothing is asked of a buffer while a call
- * is under way that may take it, and such a call waits for the answer, which a buffer that is ready gives at once.
+ *   on the host    (a plugin for the CPU) malloc has recorded the memory, and nothing is added here. But the plugin may
+ *                  compute an output, and allocate its memory, on a thread of its own, whose stack has no line of
+ *                  Python. So the block is told to be the dispatcher's (MT_MARK_OWNER)
+ *   on CUDA        the driver's hooks have recorded the memory that the buffer lies in: the address says in which
+ *   any device     of an error is told, with the dispatcher's stack
+ *
+ * A buffer is ready at once, or when the plugin says so, on one of its threads. Before that nothing is asked of it, as
+ * the plugin would wait. A plugin refuses to donate a buffer while it is asked for its address. So nothing is asked of a
+ * buffer while a call is under way that may take it, and such a call waits for the answer, which a buffer that is ready
+ * gives at once.
+ *
+ * What the plugin allocates for events is recorded, as it may keep some of it, or free it on another thread.
  */
 #include <errno.h>
 #include <sys/syscall.h>
@@ -18,11 +25,10 @@
 enum { WAITS = 4096, TURNS = 100000 };
 
 struct wait {
-	const struct mt_pjrt *api;
-	void *buffer, *event;
-	uint32_t native, python; /* who dispatched */
-	uint32_t held;           /* calls that may take it */
-	uint8_t users;           /* who still needs this: the map, the plugin, calls */
+	struct mt_pjrt_buffer of;
+	void *event;
+	uint32_t held; /* calls that may take it */
+	uint8_t users; /* who still needs this: the map, the plugin, calls */
 	uint8_t ready, asking, over;
 	struct wait *next;
 };
@@ -67,17 +73,14 @@ static void leave_locked(struct wait *w, struct wait *unneeded)
 /* Not under the lock. */
 static void destroy(const struct wait *unneeded)
 {
-	if (!unneeded->event)
-		return;
-	mt_record_mute(1);
-	mt_pjrt_ask(unneeded->api, PJRT_Event_Destroy, PJRT_ARGS(struct pjrt_one, .thing = unneeded->event));
-	mt_record_mute(0);
+	if (unneeded->event)
+		mt_pjrt_ask(unneeded->of.api, PJRT_Event_Destroy, PJRT_ARGS(struct pjrt_one, .thing = unneeded->event));
 }
 
 /* No more is to be told of the buffer: the map leaves it. Under the lock. */
 static void finish(struct wait *w, struct wait *unneeded)
 {
-	struct mt_pjrt_known *known = w->over ? NULL : mt_pjrt_find(&waiting, w->buffer);
+	struct mt_pjrt_known *known = w->over ? NULL : mt_pjrt_find(&waiting, w->of.buffer);
 
 	w->over = 1;
 	if (!known)
@@ -102,15 +105,29 @@ static void leave(struct wait *w, int over)
 
 /* ---- telling ---- */
 
-static void tell(const struct mt_pjrt *api, void *buffer, uint32_t native, uint32_t python)
+static void tell(const struct mt_pjrt_buffer *b)
 {
 	void *p;
 
+	if (b->place & PJRT_ON_OTHER)
+		return;
 	mt_record_mute(1);
-	p = mt_pjrt_thing(api, PJRT_Buffer_UnsafePointer, buffer);
+	p = mt_pjrt_thing(b->api, PJRT_Buffer_UnsafePointer, b->buffer);
 	mt_record_mute(0);
-	if (p)
-		mt_record_owner(p, native, python);
+	if (p && b->place)
+		mt_pjrt_lies_at(b, p);
+	else if (p)
+		mt_record_owner(p, b->native, b->python);
+}
+
+/* Takes the error; NULL = none. */
+static void tell_error(const struct mt_pjrt_buffer *b, void *error)
+{
+	if (!error)
+		return;
+	mt_pjrt_never_was(b);
+	mt_pjrt_failed(b, error, NULL);
+	mt_pjrt_function(b->api, PJRT_Error_Destroy)(PJRT_ARGS(struct pjrt_one, .thing = error));
 }
 
 /* The buffer is ready. Nobody ends it or gives it away until its `asking` is 0 again. Nonzero: it is told. */
@@ -126,7 +143,7 @@ static int tell_ready(struct wait *w)
 	mt_lock_drop(&mt_pjrt_lock);
 	if (!goes)
 		return 0;
-	tell(w->api, w->buffer, w->native, w->python);
+	tell(&w->of);
 	__atomic_store_n(&w->asking, 0, __ATOMIC_RELEASE);
 	return 1;
 }
@@ -137,8 +154,7 @@ static void when_ready(void *error, void *argument)
 	struct wait *w = argument;
 	int kept = errno;
 
-	if (error)
-		mt_pjrt_function(w->api, PJRT_Error_Destroy)(PJRT_ARGS(struct pjrt_one, .thing = error));
+	tell_error(&w->of, error);
 	leave(w, error || tell_ready(w));
 	errno = kept;
 }
@@ -152,9 +168,15 @@ static int has_stacks(uint64_t bytes)
 
 static int can_tell(const struct mt_pjrt *api)
 {
-	return mt_pjrt_function(api, PJRT_Buffer_UnsafePointer) && mt_pjrt_function(api, PJRT_Buffer_ReadyEvent) &&
-	       mt_pjrt_function(api, PJRT_Event_IsReady) && mt_pjrt_function(api, PJRT_Event_OnReady) &&
+	return mt_pjrt_function(api, PJRT_Buffer_ReadyEvent) && mt_pjrt_function(api, PJRT_Event_IsReady) &&
+	       mt_pjrt_function(api, PJRT_Event_Error) && mt_pjrt_function(api, PJRT_Event_OnReady) &&
 	       mt_pjrt_function(api, PJRT_Event_Destroy);
+}
+
+/* Of an event that is ready; the caller's to destroy. NULL = none. */
+static void *error_of(const struct mt_pjrt *api, void *event)
+{
+	return mt_pjrt_function(api, PJRT_Event_Error)(PJRT_ARGS(struct pjrt_one, .thing = event));
 }
 
 /* Nonzero: it is waited for, and the event is somebody's. */
@@ -167,7 +189,7 @@ static int wait_for(const struct wait *what)
 		return 0;
 	w = take_wait();
 	if (w) {
-		const struct mt_pjrt_known known = { .handle = what->buffer, .value = (uintptr_t)w };
+		const struct mt_pjrt_known known = { .handle = what->of.buffer, .value = (uintptr_t)w };
 		*w = *what;
 		w->users = 3; /* the map, the plugin, this call */
 		if (!mt_pjrt_put(&waiting, &known)) {
@@ -179,40 +201,60 @@ static int wait_for(const struct wait *what)
 	mt_lock_drop(&mt_pjrt_lock);
 	if (!w)
 		return 0;
-	mt_record_mute(1);
 	called =
-		mt_pjrt_ask(w->api, PJRT_Event_OnReady,
+		mt_pjrt_ask(w->of.api, PJRT_Event_OnReady,
 			    PJRT_ARGS(struct pjrt_Event_OnReady, .event = w->event, .call = when_ready, .argument = w));
-	mt_record_mute(0);
 	if (!called)
 		leave(w, 1); /* for the plugin */
 	leave(w, 0);
 	return 1;
 }
 
-void mt_pjrt_host_born(const struct mt_pjrt *api, void *buffer)
+static int is_ready(const struct wait *w)
 {
-	struct wait w = { .api = api, .buffer = buffer };
-	int ready, goes = can_tell(api);
+	return mt_pjrt_flag(w->of.api, PJRT_Event_IsReady, w->event);
+}
 
-	if (!goes)
+/* Of one that is ready. The plugin tells of the error. */
+static int has_error(const struct wait *w)
+{
+	void *error = error_of(w->of.api, w->event);
+
+	if (error)
+		mt_pjrt_function(w->of.api, PJRT_Error_Destroy)(PJRT_ARGS(struct pjrt_one, .thing = error));
+	return error != NULL;
+}
+
+/* Ready at once. */
+static void look(const struct wait *w)
+{
+	void *error;
+
+	error = error_of(w->of.api, w->event);
+	destroy(w);
+	if (error)
+		tell_error(&w->of, error);
+	else
+		tell(&w->of);
+}
+
+void mt_pjrt_watch(const struct mt_pjrt_buffer *b)
+{
+	struct wait w = { .of = *b };
+	int ready, has;
+
+	if (!can_tell(b->api) || (!b->place && !has_stacks(b->bytes)))
 		return;
-	mt_record_mute(1);
-	goes = has_stacks(mt_pjrt_bytes(api, buffer));
-	mt_record_mute(0);
-	if (!goes || !mt_record_stacks(&w.native, &w.python))
+	w.of.is_told = 1;
+	has = mt_record_stacks(&w.of.native, &w.of.python);
+	if (!has && !b->place)
 		return;
-	mt_record_mute(1);
-	w.event = mt_pjrt_thing(api, PJRT_Buffer_ReadyEvent, buffer);
-	ready = w.event && mt_pjrt_flag(api, PJRT_Event_IsReady, w.event);
-	mt_record_mute(0);
-	if (!w.event || (!ready && wait_for(&w)))
-		return;
-	mt_record_mute(1);
-	mt_pjrt_ask(api, PJRT_Event_Destroy, PJRT_ARGS(struct pjrt_one, .thing = w.event));
-	mt_record_mute(0);
+	w.event = mt_pjrt_thing(b->api, PJRT_Buffer_ReadyEvent, b->buffer);
+	ready = w.event && is_ready(&w);
 	if (ready)
-		tell(api, buffer, w.native, w.python);
+		look(&w);
+	else if (w.event && !wait_for(&w))
+		destroy(&w);
 }
 
 /* ---- the program's calls ---- */
@@ -232,7 +274,7 @@ static int lock_quiet(const void *buffer, struct wait **w)
 	return 0;
 }
 
-void mt_pjrt_host_dead(const void *buffer)
+void mt_pjrt_unwatch(const void *buffer)
 {
 	struct wait *w, unneeded = { .event = NULL };
 
@@ -244,18 +286,24 @@ void mt_pjrt_host_dead(const void *buffer)
 	destroy(&unneeded);
 }
 
-void mt_pjrt_host_hold(const void *buffer)
+int mt_pjrt_is_pending(const void *buffer)
+{
+	return mt_pjrt_look_up(&waiting, buffer, 0).value != 0;
+}
+
+int mt_pjrt_hold(const void *buffer)
 {
 	struct wait *w;
 
 	if (mt_pjrt_is_empty(&waiting) || !lock_quiet(buffer, &w))
-		return;
+		return 0;
 	if (w)
 		w->held++;
 	mt_lock_drop(&mt_pjrt_lock);
+	return w != NULL;
 }
 
-void mt_pjrt_host_release(void *buffer)
+void mt_pjrt_release(void *buffer)
 {
 	struct wait *w;
 	int tells = 0;
@@ -271,13 +319,11 @@ void mt_pjrt_host_release(void *buffer)
 	if (!tells)
 		return;
 	/* maybe the plugin hasn't come to say so yet */
-	mt_record_mute(1);
-	tells = __atomic_load_n(&w->ready, __ATOMIC_RELAXED) || mt_pjrt_flag(w->api, PJRT_Event_IsReady, w->event);
-	mt_record_mute(0);
+	tells = __atomic_load_n(&w->ready, __ATOMIC_RELAXED) || (is_ready(w) && !has_error(w));
 	leave(w, tells && tell_ready(w)); /* of what was donated no address is given */
 }
 
-void mt_pjrt_host_reset(void)
+void mt_pjrt_ready_reset(void)
 {
 	waiting = (struct mt_pjrt_map){ NULL, 0, 0 };
 	all = unused = NULL;

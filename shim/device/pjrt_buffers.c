@@ -1,0 +1,274 @@
+/*
+ * Buffers of PJRT plugins that lie on devices: which device that is, where in its memory, what becomes of them.
+ *
+ * A buffer is recorded when it is given out, as only then the line of Python is known. Its memory may come later, on a
+ * thread of the plugin's. So its address is made up (MT_NOWHERE), and where it lies is told when it is ready (an
+ * MT_DEVICE_MAP). If it ends in an error it never had memory.
+ */
+#include <string.h>
+
+#include "shim/base/log.h"
+#include "shim/base/sys.h"
+#include "shim/device/cuda.h"
+#include "shim/device/device.h"
+#include "shim/device/pjrt_internal.h"
+#include "shim/trace/record.h"
+
+enum { DEVICES = 64 };
+
+/* ---- devices ---- */
+
+/* By ordinal: of CUDA's the driver's number; of others the number that the plugin gives it, or the next that is free, as
+ * another plugin may have one of that number. Written under the lock. */
+static struct device {
+	const struct mt_pjrt *api;
+	void *device;
+} cudas[DEVICES], others[DEVICES];
+
+static const struct device *device_at(uint64_t place)
+{
+	return place & PJRT_ON_CUDA ? &cudas[place & PJRT_ORDINAL] : &others[place & PJRT_ORDINAL];
+}
+
+/* Called by mt_device_id(). */
+static void describe(unsigned ordinal, struct mt_device_facts *facts)
+{
+	const struct mt_pjrt *api = others[ordinal].api;
+	struct pjrt_Device_MemoryStats *stats =
+		PJRT_ARGS(struct pjrt_Device_MemoryStats, .device = others[ordinal].device);
+	struct pjrt_text *kind = PJRT_ARGS(struct pjrt_text, .thing = NULL);
+
+	mt_record_mute(1);
+	kind->thing = mt_pjrt_thing(api, PJRT_Device_GetDescription, others[ordinal].device);
+	if (kind->thing && mt_pjrt_ask(api, PJRT_DeviceDescription_Kind, kind) && kind->text)
+		memcpy(facts->model, kind->text,
+		       kind->bytes < sizeof(facts->model) ? kind->bytes : sizeof(facts->model) - 1);
+	if (mt_pjrt_ask(api, PJRT_Device_MemoryStats, stats) && stats->limit_known && stats->limit > 0)
+		facts->total = (uint64_t)stats->limit;
+	mt_record_mute(0);
+}
+
+/* Under the lock. */
+static uint64_t place_of(const struct mt_pjrt *api, void *device, unsigned number)
+{
+	const struct device it = { api, device };
+
+	if (api->is_cuda && number < DEVICES) {
+		cudas[number] = it;
+		return PJRT_ON_CUDA | number;
+	}
+	for (unsigned i = number < DEVICES ? number : 0; i < DEVICES && !api->is_cuda; i++) {
+		if (!others[i].device)
+			others[i] = it;
+		if (others[i].device == device)
+			return PJRT_ON_OTHER | i;
+	}
+	return 0;
+}
+
+uint64_t mt_pjrt_place_of_device(struct mt_pjrt *api, void *device)
+{
+	struct pjrt_one *q = PJRT_ARGS(struct pjrt_one, .thing = device);
+
+	if (!device || !mt_pjrt_ask(api, PJRT_Device_LocalHardwareId, q) || q->out.number < 0 ||
+	    !mt_lock_take(&mt_pjrt_lock))
+		return 0;
+	api->place = place_of(api, device, (unsigned)q->out.number);
+	mt_lock_drop(&mt_pjrt_lock);
+	return api->place;
+}
+
+uint64_t mt_pjrt_place_of_memory(struct mt_pjrt *api, void *memory)
+{
+	struct pjrt_text *kind = PJRT_ARGS(struct pjrt_text, .thing = memory);
+	struct pjrt_Memory_AddressableByDevices *q =
+		PJRT_ARGS(struct pjrt_Memory_AddressableByDevices, .memory = memory);
+
+	if (!mt_pjrt_ask(api, PJRT_Memory_Kind, kind) || kind->bytes != 6 || memcmp(kind->text, "device", 6) != 0 ||
+	    !mt_pjrt_ask(api, PJRT_Memory_AddressableByDevices, q) || q->count != 1)
+		return 0;
+	return mt_pjrt_place_of_device(api, q->devices[0]);
+}
+
+uint64_t mt_pjrt_place(struct mt_pjrt *api, void *buffer)
+{
+	return mt_pjrt_place_of_device(api, mt_pjrt_thing(api, PJRT_Buffer_Device, buffer));
+}
+
+/* ---- buffers ---- */
+
+/* Of buffers the value is where they lie, and maybe: */
+enum { FAILED = 1 << 10 };
+
+static struct mt_pjrt_map buffers;
+
+/* Addresses that no memory has, each for one buffer. */
+static uint64_t address_for(uint64_t bytes)
+{
+	static uint64_t next = MT_NOWHERE;
+
+	return __atomic_fetch_add(&next, (bytes | 255) + 1, __ATOMIC_RELAXED);
+}
+
+static struct mt_device_event event_of(unsigned hook, uint64_t place, uint64_t addr)
+{
+	const unsigned ordinal = place & PJRT_ORDINAL;
+
+	return (struct mt_device_event){ .hook = hook,
+					 .class = place & PJRT_ON_CUDA ? MT_CLASS_POOL : MT_CLASS_DEVICE,
+					 .addr = addr,
+					 .device = place & PJRT_ON_CUDA
+							   ? mt_cuda_id((int)ordinal)
+							   : mt_device_id(MT_BACKEND_OTHER, ordinal, describe) };
+}
+
+void mt_pjrt_begin(struct mt_pjrt_buffer *b, const void *caller)
+{
+	struct mt_pjrt_known known = { .handle = b->buffer, .value = b->place };
+	struct mt_device_event event;
+
+	known.addr = b->addr = address_for(b->bytes);
+	event = event_of(b->hook, b->place, b->addr);
+	event.bytes = b->bytes;
+	event.caller = caller;
+	if (mt_pjrt_keep(&buffers, &known))
+		mt_device_note(MT_DEVICE_ALLOC, &event);
+	else
+		mt_process_lost(1);
+}
+
+uint64_t mt_pjrt_known_place(const void *buffer)
+{
+	return mt_pjrt_look_up(&buffers, buffer, 0).value & ~(uint64_t)FAILED;
+}
+
+int mt_pjrt_has_failed(const void *buffer)
+{
+	return (mt_pjrt_look_up(&buffers, buffer, 0).value & FAILED) != 0;
+}
+
+struct mt_pjrt_known mt_pjrt_take(const void *buffer)
+{
+	return mt_pjrt_look_up(&buffers, buffer, 1);
+}
+
+void mt_pjrt_end(unsigned hook, const struct mt_pjrt_known *known)
+{
+	struct mt_device_event event;
+
+	if (!known->value || known->value & FAILED)
+		return;
+	event = event_of(hook, known->value, known->addr);
+	mt_device_note(MT_DEVICE_FREE, &event);
+}
+
+void mt_pjrt_lies_at(const struct mt_pjrt_buffer *b, const void *p)
+{
+	struct mt_device_event event = event_of(b->hook, b->place, (uintptr_t)p);
+
+	event.bytes = b->bytes;
+	event.stream = b->addr;
+	mt_device_note(MT_DEVICE_MAP, &event);
+}
+
+/* ---- what failed ---- */
+
+enum { LATEST = 64 };
+
+/* Of failures: their calls, and hashes of what errors said. */
+static uint64_t failed_calls[LATEST], said[LATEST];
+static unsigned failures;
+
+/* Is it the first word of this want of memory? Each output of a call tells of it, and so does each output of a call
+ * that had one of those for its input, in the same words. Under the lock. */
+static int is_new(const struct mt_pjrt_buffer *b, uint64_t text)
+{
+	for (unsigned i = 0; i < LATEST; i++)
+		if (failed_calls[i] && (failed_calls[i] == b->call || (b->follows && said[i] == text)))
+			return 0;
+	failed_calls[failures % LATEST] = b->call;
+	said[failures++ % LATEST] = text;
+	return 1;
+}
+
+/* What the plugin says of its memory: of CUDA's its pool. On threads of other plugins nothing is asked: nobody knows what
+ * they hold when they tell. */
+static void ask_memory(const struct mt_pjrt_buffer *b, struct mt_device_event *event, uint64_t *free, uint64_t *total)
+{
+	struct pjrt_Device_MemoryStats *stats =
+		PJRT_ARGS(struct pjrt_Device_MemoryStats, .device = device_at(b->place)->device);
+	const int cuda = (b->place & PJRT_ON_CUDA) != 0;
+	int known;
+
+	if (!cuda && b->is_told)
+		return;
+	mt_record_mute(1);
+	known = mt_pjrt_ask(b->api, PJRT_Device_MemoryStats, stats);
+	mt_record_mute(0);
+	if (cuda) {
+		mt_cuda_memory((int)(b->place & PJRT_ORDINAL), free, total);
+		if (known && stats->pool_known && stats->in_use >= 0 && stats->pool > 0) {
+			event->stream = (uint64_t)stats->in_use;
+			event->other = (uint64_t)stats->pool;
+		}
+	} else if (known && stats->limit_known && stats->limit >= stats->in_use && stats->in_use >= 0) {
+		*total = (uint64_t)stats->limit;
+		*free = (uint64_t)(stats->limit - stats->in_use);
+	}
+}
+
+void mt_pjrt_failed(const struct mt_pjrt_buffer *b, void *error, const void *caller)
+{
+	struct mt_pjrt_exhausted why = { 0, 0, 0 };
+	struct mt_device_event event;
+	uint64_t free = 0, total = 0;
+	int goes;
+
+	if (!b->place || !mt_pjrt_exhausted(b->api, error, &why) || !mt_lock_take(&mt_pjrt_lock))
+		return;
+	goes = is_new(b, why.text);
+	mt_lock_drop(&mt_pjrt_lock);
+	if (!goes)
+		return;
+	event = event_of(b->hook, b->place, 0);
+	event.bytes = why.bytes;
+	event.error = why.error;
+	if (b->bytes && b->bytes + why.error >= why.bytes && b->bytes <= why.bytes + why.error) {
+		event.bytes = b->bytes; /* it is what was rounded */
+		event.error = 0;
+	}
+	event.caller = caller;
+	event.native = b->native;
+	event.told = b->python;
+	ask_memory(b, &event, &free, &total);
+	mt_device_note_failure(&event, PJRT_RESOURCE_EXHAUSTED, free, total);
+}
+
+/* So many are told of: each takes 32 bytes of the log. */
+enum { NEVERS = 65536 };
+
+/* Its handle may be another one's by now. Whoever follows the run has counted it already: for him it ends. */
+void mt_pjrt_never_was(const struct mt_pjrt_buffer *b)
+{
+	static uint32_t nevers;
+	const struct mt_rec_never rec = { .addr = b->addr };
+	struct mt_pjrt_known *at;
+	struct mt_pjrt_known known = { .value = 0 };
+
+	if (!b->place || !mt_lock_take(&mt_pjrt_lock))
+		return;
+	at = mt_pjrt_find(&buffers, b->buffer);
+	if (at && at->addr == b->addr && !(at->value & FAILED)) {
+		known = *at;
+		at->value |= FAILED;
+	}
+	mt_lock_drop(&mt_pjrt_lock);
+	if (__atomic_fetch_add(&nevers, 1, __ATOMIC_RELAXED) < NEVERS)
+		mt_log_add(MT_REC_NEVER, &(struct mt_part){ &rec, sizeof(rec) }, 1);
+	mt_pjrt_end(b->hook, &known);
+}
+
+void mt_pjrt_buffers_reset(void)
+{
+	buffers = (struct mt_pjrt_map){ NULL, 0, 0 }; /* it may have been in the middle of a change */
+}
