@@ -441,8 +441,8 @@ enum mt_kind {
 	 * MT_DEVICE_INFO comes before it where it is known */
 	MT_DEVICE_FAIL = 12,
 	MT_DEVICE_UNDO = 13, /* addr: this ring's last MT_DEVICE_FREE or _UNMAP of addr and class did not happen */
-	/* addr, size, node: a physical handle (ext.stream) is mapped there; of class POOL: the block at ext.stream, which
-	 * is MT_NOWHERE or more, lies there */
+	/* addr, size, node: a physical handle (ext.stream) is mapped there; of class POOL: the block at ext.stream,
+	 * which is MT_NOWHERE or more, lies there */
 	MT_DEVICE_MAP = 14,
 	MT_DEVICE_UNMAP = 15, /* addr, size; stamped before the real call */
 	MT_DEVICE_RESET = 16, /* what the process had of class `addr` (0 = any) on that device is gone */

@@ -191,8 +191,8 @@ static int is_new(const struct mt_pjrt_buffer *b, uint64_t text)
 	return 1;
 }
 
-/* What the plugin says of its memory: of CUDA's its pool. On threads of other plugins nothing is asked: nobody knows what
- * they hold when they tell. */
+/* What the plugin says of its memory: of CUDA's its pool. On threads of other plugins nothing is asked: nobody knows
+ * what they hold when they tell. */
 static void ask_memory(const struct mt_pjrt_buffer *b, struct mt_device_event *event, uint64_t *free, uint64_t *total)
 {
 	struct pjrt_Device_MemoryStats *stats =
