@@ -9,8 +9,8 @@
  *
  * A buffer is ready at once, or when the plugin says so, on one of its threads. Before that nothing is asked of it, as
  * the plugin would wait. A plugin refuses to donate a buffer while it is asked for its address. So nothing is asked of
- * a buffer while a call is under way that may take it, and such a call waits for the answer, which a buffer that is ready
- * gives at once.
+ * a buffer while a call is under way that may take it, and such a call waits for the answer, which a buffer that is
+ * ready gives at once.
  *
  * What the plugin allocates for events is recorded, as it may keep some of it, or free it on another thread.
  */
