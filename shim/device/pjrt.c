@@ -9,8 +9,8 @@
  *   on the host   (a plugin for the CPU, pinned memory) the memory is malloc's or the driver's, and is recorded there
  *   a view        of memory that somebody else has: no block
  *
- * What is known only when a buffer is ready is told then (pjrt_ready.c): whose memory of the host it is, where on CUDA it
- * lies, that memory ran out.
+ * What is known only when a buffer is ready is told then (pjrt_ready.c): whose memory of the host it is, where on CUDA
+ * it lies, that memory ran out.
  *
  * A plugin's answers are asked for inside the program's own calls, before these return: nobody else knows the new
  * buffers yet. What the plugin allocates meanwhile is not the program's.

@@ -18,8 +18,8 @@ enum { DEVICES = 64 };
 
 /* ---- devices ---- */
 
-/* By ordinal: of CUDA's the driver's number; of others the number that the plugin gives it, or the next that is free, as
- * another plugin may have one of that number. Written under the lock. */
+/* By ordinal: of CUDA's the driver's number; of others the number that the plugin gives it, or the next that is free,
+ * as another plugin may have one of that number. Written under the lock. */
 static struct device {
 	const struct mt_pjrt *api;
 	void *device;
