@@ -18,7 +18,7 @@ def case_a_pool_of_the_programs_own_keeps_what_it_has():
     """A MemPool's free segments are no room for others, and go back with the pool alone."""
     verdict = cards.check("mempool")
     mt.between(50 << 30, verdict["bytes"], 56 << 30, "bytes of %s" % verdict["evidence"])
-    mt.check("done" in cards.run("mempool", "fixed").out, "the pool was let go of, and training did not end")
+    cards.check_quiet("mempool", "fixed")  # it ends, and what its few long steps have is no leak
 
 
 def case_a_full_cache_that_drops_any_of_its_blocks_has_stopped():

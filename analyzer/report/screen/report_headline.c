@@ -231,6 +231,8 @@ static const char *why_no_verdict(const struct report *r, const struct owner_fin
 {
 	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
 	const enum outlook o = one->kind < MODEL_HOST_KINDS ? one->growth.outlook : OUTLOOK_NONE;
+	if (one->growth.outlook == OUTLOOK_LEAKS && one->growth.growth.certainty == CERTAINTY_LOW)
+		return ": not certain";
 	if (o == OUTLOOK_GROWS)
 		return left_behind(r) ? "" : ": a load, or all of it is kept";
 	for (size_t i = 0; i < v->ruled_out_count && o == OUTLOOK_LEAKS; i++)
