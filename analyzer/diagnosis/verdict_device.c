@@ -159,8 +159,8 @@ enum finding device_limit(const struct evidence *e, const struct evidence_device
 	else
 		SAY(&out->advice, raise_cap, .free = d->free);
 	if (is_capped(d) && d->pool.known) {
-		SAY(&out->evidence, pool_met_cap, .limit = r->limit_bytes, .reserved = d->pool.reserved, .need = need,
-		    .free = d->free);
+		SAY(&out->evidence, pool_met_cap, .limit = r->limit_bytes, .bytes = d->pool.reserved + need,
+		    .reserved = d->pool.reserved, .need = need, .free = d->free);
 		return holds(out, e, less(d->pool.reserved + need, r->limit_bytes), CONFIDENCE_own_limit);
 	}
 	SAY(&out->evidence, pool_gave_up, .free = d->free);

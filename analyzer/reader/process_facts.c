@@ -71,17 +71,8 @@ const struct process_device *process_device(const struct process *p, uint32_t id
 
 bool process_never(const struct process *p, uint64_t addr)
 {
-	size_t from = 0, to = addr >= MT_NOWHERE ? p->never_count : 0;
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-		if (p->nevers[middle] == addr)
-			return true;
-		if (p->nevers[middle] < addr)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return false;
+	const size_t count = addr >= MT_NOWHERE ? p->never_count : 0, at = SEARCH_FIRST(i, count, p->nevers[i] >= addr);
+	return at < count && p->nevers[at] == addr;
 }
 
 const char *process_mark(const struct process *p, uint32_t name)

@@ -184,8 +184,12 @@ def case_fragmentation_of_a_first_request():
 
 def case_a_fraction_is_the_cause():
     done = run("fraction")
-    verdict, _ = one_cause(done)
+    verdict, text = one_cause(done)
     near(done.account["ooms"][0]["reserved_bytes"] + verdict["bytes"], done.account["limit_bytes"], 0.25, "what the pool may take")
+    said = re.search(r"the pool may take ([\d.]+) ([KMG])iB to ([\d.]+) ([KMG])iB:", verdict["evidence"]).groups()
+    least, most = (float(number) * 1024 ** ("KMG".index(unit) + 1) for number, unit in (said[:2], said[2:]))
+    mt.check(least <= 1.001 * done.account["limit_bytes"] and done.account["limit_bytes"] < 1.001 * most, "%s, of %d" % (said, done.account["limit_bytes"]))
+    mt.check("refused by the pool itself, which may take %s %siB to %s %siB" % said in text, text)
 
 
 def case_caught_is_no_problem():

@@ -81,11 +81,15 @@ static void print_oom_head(const struct selection *sel, const struct model_devic
 	free(identity);
 }
 
+/* Of an expandable segment the driver is asked for one page at a time. */
+static uint64_t asked_of(const struct model_oom *o)
+{
+	return o->block_bytes > o->requested_bytes ? o->block_bytes : o->requested_bytes;
+}
+
 static char *free_text(const struct model_oom *o)
 {
-	/* of an expandable segment the driver is asked for one page at a time */
-	uint64_t asked = o->block_bytes > o->requested_bytes ? o->block_bytes : o->requested_bytes,
-		 left = o->at.free_bytes;
+	const uint64_t asked = asked_of(o), left = o->at.free_bytes;
 	if (left == MODEL_UNKNOWN)
 		return strdup("");
 	if (left < asked)
@@ -127,9 +131,8 @@ static void print_oom_figures(const struct model_oom *o)
 	free(block);
 	free(left);
 	if (o->limit_bytes)
-		output_line(STYLE_BAD,
-			    output_format("  refused by the pool itself: it may not reserve much more than %s",
-					  BYTES(o->limit_bytes)));
+		output_line(STYLE_BAD, output_format("  refused by the pool itself, which may take %s to %s",
+						     BYTES(o->limit_bytes), BYTES(o->reserved_bytes + asked_of(o))));
 }
 
 /* A line of the program, which is neither a library's nor made up. */
