@@ -13,7 +13,6 @@
 #define OUTLOOK_FLOOR       0.02 /* of the mean cohort: a cohort that keeps less has no survivors */
 #define START_UP            4    /* times the median cohort: more, in the first half, is start-up */
 #define OUTLOOK_LEAST       4    /* cohorts with survivors: of fewer nothing can be said */
-#define ACCUSES             8 /* of fewer no leak, where other memory is freed: a cache may take its last blocks late */
 #define OUTLOOK_MOST        16   /* cohorts that count against a gap: neighbours are alike, more tell no more */
 #define BY_CHANCE           0.02 /* so improbable a gap behind the last survivors, and it stopped */
 #define BURSTS              3    /* as far apart: the next one may still come, ... */
@@ -338,9 +337,9 @@ static void judge_since(struct outlook_found *f, const struct stay *s, const str
 	f->ended = stopped;
 	f->outlook = stopped || levels_off(s->bytes, from, s->count) || is_full(s, levels, from, f->count - 1)
 			     ? OUTLOOK_STOPPED
-		     : f->members < (f->freed < WORKS ? OUTLOOK_LEAST : ACCUSES) ? OUTLOOK_SHORT
-		     : f->freed < WORKS                                          ? OUTLOOK_GROWS
-										 : OUTLOOK_LEAKS;
+		     : f->members < (f->freed < WORKS ? OUTLOOK_LEAST : OUTLOOK_MANY) ? OUTLOOK_SHORT
+		     : f->freed < WORKS                                               ? OUTLOOK_GROWS
+										      : OUTLOOK_LEAKS;
 	f->certainty = f->members >= SURE && chance >= SURE_CHANCE ? CERTAINTY_HIGH : CERTAINTY_MEDIUM;
 }
 

@@ -48,6 +48,9 @@ static inline bool outlook_foretells(enum outlook o)
 	return outlook_goes_on(o) && o != OUTLOOK_COLLECTED;
 }
 
+/* Cohorts with survivors: of fewer no leak, where other memory is freed, as a cache may take its last blocks late. */
+enum { OUTLOOK_MANY = 8 };
+
 /* What was found. Bytes are as of the track's end. */
 struct outlook_found {
 	enum outlook outlook;

@@ -313,7 +313,7 @@ static void note_stop(struct owner_growth *t, const struct outlook_found *f, con
 	const double all = f->kept[f->count - 1], before = f->from ? f->kept[f->from - 1] : 0;
 	const unsigned middle = stretch_at(k, p->start_ns + less(lower(k->end_ns, p->end_ns), p->start_ns) / 2);
 	const size_t last = SEARCH_FIRST(i, f->count, f->kept[i] - before >= NEARLY * (all - before));
-	if (t->outlook != OUTLOOK_STOPPED || last + 1 >= f->count)
+	if (t->outlook != OUTLOOK_STOPPED || f->members < OUTLOOK_MANY || last + 1 >= f->count)
 		return;
 	t->stopped_ns = k->begin_ns[last + 1];
 	t->late_bytes = all - f->kept[middle > f->from ? middle : f->from];

@@ -25,7 +25,8 @@ struct owner_growth {
 	unsigned group; /* owners that grow at the same pace have the same number, from 1 on; 0 = it does not grow */
 	size_t points;
 	double x[COHORTS], bytes[COHORTS]; /* what stays for good, by when it was made: added up */
-	/* STOPPED: when nearly all of it was there, and how much came in the second half of its process's time */
+	/* STOPPED, after many cohorts: when nearly all of it was there, and how much came in the second half of its
+	 * process's time */
 	uint64_t stopped_ns;
 	double late_bytes;
 };

@@ -316,8 +316,8 @@ static struct grown what_grew(const struct report *r)
 		    : (struct grown){ .track = largest_track(r, OUTLOOK_NONE) };
 }
 
-/* What grew over much of the second half, and stopped so late that the rest of the run says little. What fills a device
- * is mostly a load. NULL = nothing did. */
+/* What grew over much of the second half, and stopped so late that the rest of the run says little. NULL = nothing
+ * did. */
 static char *stopped_text(const struct report *r)
 {
 	const struct findings *f = &r->analysis.diagnosis->findings;
@@ -327,8 +327,7 @@ static char *stopped_text(const struct report *r)
 		const struct owner_growth *t = &one->growth;
 		const struct process *p = reader_process(r->selection->reader, t->process);
 		const bool late = t->stopped_ns >= p->start_ns + (uint64_t)(LATE * (double)(p->end_ns - p->start_ns));
-		const bool fills = one->kind == MODEL_HEAP || one->kind == MODEL_PINNED;
-		if (t->outlook == OUTLOOK_STOPPED && late && !one->owner->folded && fills &&
+		if (t->outlook == OUTLOOK_STOPPED && late && !one->owner->folded && one->kind != MODEL_MAP &&
 		    t->late_bytes >= fmax(NOTABLE * (double)one->all, SHORT_BYTES) &&
 		    (!most || t->late_bytes > most->growth.late_bytes))
 			most = one;
