@@ -46,8 +46,11 @@ function groupLayers(data, track, groups, failures) {
   return list;
 }
 
+// What a pool has beside its blocks. Of XLA's nobody knows how much of it is in use.
+export const poolRest = device => device?.processes.some(p => p.pool_partly_seen) ? "rest of XLA's pool" : "pool, unused";
+
 const rest = {
-  unused: ["pool, unused", "--hole"], outside: ["outside the pool", "--outside"], contexts: ["contexts", "--contexts"], neighbours: ["other processes", "--neighbours"],
+  unused: [null, "--hole"], outside: ["outside the pool", "--outside"], contexts: ["contexts", "--contexts"], neighbours: ["other processes", "--neighbours"],
   unexplained: ["not explained", "--unexplained"], free: ["free", "--free"],
 };
 
@@ -67,7 +70,7 @@ function deviceLayers(data, track, total, own) {
     values.contexts[i] = Math.min(left - values.neighbours[i], contexts?.[i] ?? 0);
     values.unexplained[i] = Math.min(left - values.neighbours[i] - values.contexts[i], unexplained?.[i] ?? 0);
   }
-  const l = data.report.devices.find(d => d.name === track.device)?.ledger, at = l?.at_s == null ? -1 : windowAt(data, l.at_s);
+  const device = data.report.devices.find(d => d.name === track.device), l = device?.ledger, at = l?.at_s == null ? -1 : windowAt(data, l.at_s);
   if (at >= 0 && Math.abs(data.times[at + 1] - l.at_s) < 1e-6) {
     const contextBytes = (l.other_own_parts ?? []).filter(p => p.name.startsWith("context")).reduce((sum, p) => sum + p.bytes, 0);
     values.unused[at] = pool ? l.pool_free : 0;
@@ -80,7 +83,7 @@ function deviceLayers(data, track, total, own) {
   // nobody looked before the first sample: what is not ours may be others'
   for (let i = 0; total && i < data.count; i++) if (!samples || i === at || data.times[i + 1] >= (samples.first_s ?? 0)) values.free[i] = less(total, used(i));
   return Object.entries(rest).filter(([key]) => values[key].some(v => v > 0))
-    .map(([key, [name, colour]]) => ({ key: `rest:${key}`, name: key === "free" && !samples ? "free, or not seen" : name, colour: css(colour), values: values[key], ends: values[key], rest: true }));
+    .map(([key, [name, colour]]) => ({ key: `rest:${key}`, name: key === "unused" ? poolRest(device) : key === "free" && !samples ? "free, or not seen" : name, colour: css(colour), values: values[key], ends: values[key], rest: true }));
 }
 
 // [{name, x, y, dash, peak}]; values hold from each x on.

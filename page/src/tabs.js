@@ -4,6 +4,7 @@ import { bytes, count, seconds, percent, cut, base } from "./format.js";
 import { state, set, when } from "./state.js";
 import { valueOf, valuesOf, blocksOf, frameName, framePlace, modes } from "./data.js";
 import { filterOf } from "./flame.js";
+import { poolRest } from "./layers.js";
 import { course, rateOf } from "./site.js";
 
 const cell = (value, text) => ({ value, text });
@@ -149,7 +150,7 @@ export function drawProcesses(data, box) {
   const shares = devices.flatMap(d => d.processes.map(p => [d.name, p.pid, cut(p.name, 30), size(p.bytes), p.traced ? "yes" : "no", size(p.pool_allocated), size(p.pool_free), size(p.other)]));
   const left = data.raw.processes_left_out, many = rows.length + left > 500;
   fill(box, table(columns, rows, { label: "Processes", left, sort: many ? columns.findIndex(c => c.name === "heap peak") : -1 }),
-    shares.length ? [el("h3", {}, "On devices, at the failure or the peak"), table([{ name: "device" }, { name: "pid", number: true }, { name: "program", code: true }, { name: "memory", number: true }, { name: "traced" }, { name: "in pool's blocks", number: true }, { name: "pool, unused", number: true }, { name: "outside the pool", number: true }], shares, { label: "Processes on devices", left: data.raw.device_processes_left_out })] : null);
+    shares.length ? [el("h3", {}, "On devices, at the failure or the peak"), table([{ name: "device" }, { name: "pid", number: true }, { name: "program", code: true }, { name: "memory", number: true }, { name: "traced" }, { name: "in pool's blocks", number: true }, { name: "rest of the pool", number: true }, { name: "outside the pool", number: true }], shares, { label: "Processes on devices", left: data.raw.device_processes_left_out })] : null);
 }
 
 // ---- ledgers ----
@@ -160,7 +161,7 @@ const hostWords = {
   other_processes: "other processes", page_cache: "page cache", kernel: "the kernel's", free: "free", unexplained: "not explained",
 };
 const deviceRows = ["pool_allocated", "pool_free", "other_own", "other_processes", "free", "unexplained"];
-const deviceWords = { pool_allocated: "blocks of the pool", pool_free: "pool, unused", other_own: "of these processes, outside the pool", other_processes: "other processes", free: "free", unexplained: "not explained" };
+const deviceWords = { pool_allocated: "blocks of the pool", other_own: "of these processes, outside the pool", other_processes: "other processes", free: "free", unexplained: "not explained" };
 
 const colours = Object.fromEntries([...hostRows, ...deviceRows.slice(0, 3)].map((k, i) => [k, i % hostRows.length])); // alike where they mean the same
 
@@ -179,7 +180,7 @@ function ledger(title, l, rows, words, total) {
 
 export function drawHost(data, box) {
   const system = data.report.system, parts = [];
-  for (const d of data.report.devices ?? []) if (d.ledger?.total && deviceRows.some(k => k !== "free" && d.ledger[k] > 0)) parts.push(ledger(`${d.name} at ${seconds(d.ledger.at_s)}, ${data.raw.moments.some(m => m.name === "OOM" && Math.abs(m.at_s - d.ledger.at_s) < 1e-6) ? "the failure" : "its peak"}`, d.ledger, deviceRows, deviceWords, d.ledger.total));
+  for (const d of data.report.devices ?? []) if (d.ledger?.total && deviceRows.some(k => k !== "free" && d.ledger[k] > 0)) parts.push(ledger(`${d.name} at ${seconds(d.ledger.at_s)}, ${data.raw.moments.some(m => m.name === "OOM" && Math.abs(m.at_s - d.ledger.at_s) < 1e-6) ? "the failure" : "its peak"}`, d.ledger, deviceRows, { ...deviceWords, pool_free: poolRest(d) }, d.ledger.total));
   if (system?.ledger) parts.push(ledger(`${system.ledger.of === "cgroup" ? "Control group" : "Machine"} at ${seconds(system.ledger.at_s)}, ${data.report.processes.some(p => p.exit?.oom_killed && p.exit.oom_killed !== "no") ? "before the kernel killed" : "the fullest sample of these processes"}`, system.ledger, hostRows, hostWords, system.ledger.total_bytes));
   else parts.push(el("p", { class: "dim" }, "The host was not sampled: there is no ledger of it."));
   if (system) parts.push(el("section", { class: "ledger" }, el("h3", {}, "The machine"), facts([

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import browser  # noqa: E402
 import mt  # noqa: E402
 
 PLUGIN = mt.program("libpjrt.so")
@@ -150,6 +151,8 @@ def case_pool():
         mt.equal((len(places), all(a + n <= b for (a, n), (b, _) in zip(places, places[1:]))), (10, True), places)
         text = trace.tool("report").out
         mt.check("rest of XLA's pool" in text and "unused in pool" not in text, text)
+        page = browser.ask(browser.page(trace.path), "return document.body.innerText", hash="#tab=host")
+        mt.check("rest of XLA's pool" in page and "pool, unused" not in page, "the page: %s" % page[:3000])
         mt.check("where no buffer lies are temporaries, code or free room" in trace.tool("frag").out, "frag says nothing of it")
 
 
