@@ -189,7 +189,8 @@ static enum finding not_growing(const struct evidence *e, struct verdict *out)
 		if (evidence_is_leak(g))
 			return RULED_OUT(out, grows_little, .site = g->site, .bytes = g->bytes);
 	LIST_EACH (struct evidence_growth, g, h->growth)
-		if (!copied && g->fit.certainty == CERTAINTY_LOW && outlook_goes_on(g->outlook))
+		if (g->fit.certainty == CERTAINTY_LOW && outlook_goes_on(g->outlook) &&
+		    !(copied && g->bytes < h->copied))
 			return RULED_OUT(out, grows_uncertain, .site = g->site, .bytes = g->bytes);
 	return copied ? RULED_OUT(out, workers_copied, .bytes = h->copied) : RULED_OUT(out, nothing_grows);
 }
