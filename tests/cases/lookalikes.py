@@ -62,6 +62,7 @@ def case_why_it_only_looks_so():
     mt.check("is one of the copies" in said["copying"], said["copying"])
     copied = run("touched").account["copied_bytes"]
     mt.check(copied > 64 * MIB and "they allocated nothing" in said["touched"], "%d bytes copied: %s" % (copied, said["touched"]))
+    mt.between(0.9 * copied, run("touched").trace.report["system"]["ledger"]["copied"], 1.1 * copied, "what the worker copied, in the ledger")
 
 
 mt.main(at_once=4)

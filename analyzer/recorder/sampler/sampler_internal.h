@@ -29,7 +29,8 @@ struct look {
 	uint64_t rss;        /* resident memory then, KiB */
 	uint64_t faults;     /* its minor faults until then */
 	uint64_t ns_per_mib; /* what the look took; 0 = not known yet */
-	bool stale;          /* a process was forked or ended since, so shares of shared memory have changed */
+	uint64_t shared;     /* dirty pages that others have, too, then, KiB */
+	bool stale; /* shares of shared memory have changed: a process was forked, ended, or copied its pages */
 };
 
 /* One traced process as the sampler sees it. */

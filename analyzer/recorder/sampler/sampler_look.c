@@ -88,6 +88,16 @@ static void look_ends(struct sampler *s, struct look *l, uint64_t rss, uint64_t 
 	l->ns_per_mib = per_mib > LOOK_NS_PER_MIB / 10 ? per_mib : LOOK_NS_PER_MIB / 10;
 }
 
+/* It has copied pages that it shared. Then who shared them has them alone, and no other figure of that process shows
+ * it. */
+static void see_copied(struct sampler *s, struct target *t, uint64_t shared)
+{
+	if (t->rollup.shared > shared + t->rollup.rss / CHANGED)
+		for (size_t i = 0; i < s->count; i++)
+			s->targets[i]->rollup.stale |= s->targets[i] != t;
+	t->rollup.shared = shared;
+}
+
 static void look_closely(struct sampler *s, struct target *t, struct figures *f)
 {
 	uint64_t rss = f->value[MT_PROCESS_rss];
@@ -98,6 +108,7 @@ static void look_closely(struct sampler *s, struct target *t, struct figures *f)
 	sample_process_rollup(t->number, f);
 	look_ends(s, &t->rollup, rss, worked_ns() - start);
 	t->rollup.faults = faults;
+	see_copied(s, t, f->value[MT_PROCESS_shared_dirty]);
 }
 
 void look_at_process(struct sampler *s, struct target *t)
