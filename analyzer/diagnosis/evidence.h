@@ -151,14 +151,15 @@ struct evidence_growth {
 	uint64_t block_bytes;                     /* mean */
 	double fails_step, fails_low, fails_high; /* fails_step 0 = no forecast; high may be infinite */
 	uint64_t fails_ns;
-	double fails_in;      /* ... from the end of what was seen on, in times how long that was */
-	bool late;            /* it began later than what was seen: */
-	double since;         /* in this step, or second; 0 = not known */
-	enum outlook outlook; /* whether it goes on */
-	unsigned processes;   /* that it is the sum of; 0 and 1: one */
-	bool brief;           /* it grew for less than a second, and no steps are known: it has no rate */
-	double lasted_s;      /* while it grew */
-	bool file_backed;     /* pages that the kernel can drop */
+	double fails_in;       /* ... from the end of what was seen on, in times how long that was */
+	bool late;             /* it began later than what was seen: */
+	double since;          /* in this step, or second; 0 = not known */
+	enum outlook outlook;  /* whether it goes on */
+	unsigned processes;    /* that it is the sum of; 0 and 1: one */
+	bool rate_may_be_none; /* lost events are not what makes it uncertain */
+	bool brief;            /* it grew for less than a second, and no steps are known: it has no rate */
+	double lasted_s;       /* while it grew */
+	bool file_backed;      /* pages that the kernel can drop */
 	/* of the interpreter: `site` only happened to need the next one for objects of anybody */
 	bool arenas;
 	bool works;             /* it goes on, and while it grew other memory was freed: else a program may only load */

@@ -141,6 +141,7 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 		.sites = 1,
 		.pid = reader_processes(p->diagnosis->selection->reader) > 1 ? whose->pid : 0,
 		.fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },
+		.rate_may_be_none = growth_may_be_none(&t->growth) && !growth_is_doubtful(&t->growth),
 		.bytes = t->all_bytes > 0 ? (uint64_t)t->all_bytes : 0,
 		.site_bytes = t->all_bytes > 0 ? (uint64_t)t->all_bytes : 0,
 		.per_step = t->growth.stepped ? t->growth.rate : 0,

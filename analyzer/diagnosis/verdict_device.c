@@ -188,7 +188,7 @@ static enum finding not_growing(const struct evidence_device *d, struct verdict 
 			return RULED_OUT(out, grew_so, .site = g->site, .bytes = g->bytes, .how = g->outlook);
 	LIST_EACH (struct evidence_growth, g, d->growth)
 		if (g->fit.certainty == CERTAINTY_LOW && outlook_goes_on(g->outlook))
-			return RULED_OUT(out, grows_uncertain, .site = g->site, .bytes = g->bytes);
+			return uncertain(out, g);
 	if (!d->steps)
 		return RULED_OUT(out, nothing_grows);
 	SAY(&out->evidence, steps_keep_nothing, .steps = d->steps);

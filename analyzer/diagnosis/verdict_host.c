@@ -191,7 +191,7 @@ static enum finding not_growing(const struct evidence *e, struct verdict *out)
 	LIST_EACH (struct evidence_growth, g, h->growth)
 		if (g->fit.certainty == CERTAINTY_LOW && outlook_goes_on(g->outlook) &&
 		    !(copied && g->bytes < h->copied))
-			return RULED_OUT(out, grows_uncertain, .site = g->site, .bytes = g->bytes);
+			return uncertain(out, g);
 	return copied ? RULED_OUT(out, workers_copied, .bytes = h->copied) : RULED_OUT(out, nothing_grows);
 }
 

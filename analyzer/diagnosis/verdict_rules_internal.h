@@ -48,6 +48,14 @@ static inline enum finding fact(struct verdict *out, const struct evidence_growt
 	return holds_as(out, g, g->bytes);
 }
 
+/* Why growth of low certainty is no leak. */
+static inline enum finding uncertain(struct verdict *out, const struct evidence_growth *g)
+{
+	if (g->rate_may_be_none)
+		return RULED_OUT(out, rate_may_be_none, .site = g->site, .bytes = g->bytes);
+	return RULED_OUT(out, grows_uncertain, .site = g->site, .bytes = g->bytes);
+}
+
 /* The line that makes most besides the largest one's of what grows at one pace, where it makes a good part; or NULL. */
 static inline const char *growth_second(const struct evidence_growth *g)
 {

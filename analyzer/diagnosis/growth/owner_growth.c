@@ -295,9 +295,8 @@ static void fit_curve(struct owner_growth *t, const struct step_list *steps, con
 	}
 	t->growth.stepped = steps->source != LOOP_NONE;
 	t->growth.since_x = since;
-	const bool may_be_none = t->outlook == OUTLOOK_LEAKS && t->growth.kind == GROWTH_LINEAR &&
-				 t->growth.rate_error >= t->growth.rate;
-	t->growth.certainty = may_be_none ? CERTAINTY_LOW : f->certainty;
+	t->growth.certainty =
+		t->outlook == OUTLOOK_LEAKS && growth_may_be_none(&t->growth) ? CERTAINTY_LOW : f->certainty;
 	t->growth.bytes = f->bytes;
 	const bool even = t->growth.acceleration <= 0; /* else the rate is the one at the end */
 	t->blocks_per_x = (even || span <= 0 ? t->growth.rate : f->bytes / span) * f->blocks / f->bytes;

@@ -28,10 +28,16 @@ static char *share_text(uint64_t part, uint64_t all, const char *name)
 	return output_format(", %.0f %% of it %s", all ? 100.0 * (double)part / (double)all : 0.0, name ? name : "");
 }
 
+/* "train.py:73 save", or its label. The caller frees it. */
+static char *place_of(const struct owner *o)
+{
+	return o->label || !o->frame ? owner_text(o) : frame_place(o->frame);
+}
+
 static char *owner_share(const struct owners *s)
 {
 	const struct owner *o = s && s->count && s->bytes ? &s->owners[0] : NULL;
-	char *name = !o ? NULL : o->label || !o->frame ? owner_text(o) : frame_place(o->frame);
+	char *name = o ? place_of(o) : NULL;
 	char *text = o ? share_text(o->bytes, s->bytes, name) : strdup("");
 	free(name);
 	return text;
@@ -247,7 +253,7 @@ static char *line_text(const struct report *r, const struct owner_finding *one, 
 	const struct held_question *held = r->held_count ? &r->held[r->held_count - 1] : NULL;
 	const struct owner *o = one->owner;
 	const unsigned devices = findings_devices(f, one);
-	char *place = o->label || !o->frame ? owner_text(o) : frame_place(o->frame);
+	char *place = place_of(o);
 	const unsigned processes = one->growth.growing;
 	char *each = devices > 1     ? output_format(" on each of %u devices", devices)
 		     : processes > 1 ? output_format(" in %u processes together", processes)
@@ -335,7 +341,7 @@ static char *stopped_text(const struct report *r)
 	if (!most)
 		return NULL;
 	const struct owner *o = most->owner;
-	char *place = o->label || !o->frame ? owner_text(o) : frame_place(o->frame);
+	char *place = place_of(o);
 	char *text =
 		output_format("%s grew by %s until %s of %s, then stopped (memtrace leaks)", place ? place : "one line",
 			      BYTES((uint64_t)most->growth.all_bytes), DURATION(most->growth.stopped_ns),
@@ -379,7 +385,7 @@ static char *alive_text(const struct report *r)
 static char *left_text(const struct report *r)
 {
 	const struct owner *o = left_behind(r);
-	char *place = !o ? NULL : o->label || !o->frame ? owner_text(o) : frame_place(o->frame);
+	char *place = o ? place_of(o) : NULL;
 	char *text = o ? output_format(", %s %% of %s by %s", PERCENT(o->bytes, own_peaks(r)),
 				       reader_processes(r->selection->reader) > 1 ? "the processes' peaks" : "the peak",
 				       place ? place : "")
