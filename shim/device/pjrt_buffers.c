@@ -179,8 +179,8 @@ enum { LATEST = 64 };
 static uint64_t failed_calls[LATEST], said[LATEST];
 static unsigned failures;
 
-/* Is it the first word of this want of memory? Each output of a call tells of it, and so does each output of a call
- * that had one of those for its input, in the same words. Under the lock. */
+/* Is this the first report of the failure? Each output of a call reports it, and so does, in the same words, each
+ * output of a call that had one of those for its input. Under the lock. */
 static int is_new(const struct mt_pjrt_buffer *b, uint64_t text)
 {
 	for (unsigned i = 0; i < LATEST; i++)
@@ -191,8 +191,8 @@ static int is_new(const struct mt_pjrt_buffer *b, uint64_t text)
 	return 1;
 }
 
-/* What the plugin says of its memory: of CUDA's its pool. On threads of other plugins nothing is asked: nobody knows
- * what they hold when they tell. */
+/* What the plugin says of its memory; on CUDA that is its pool. On a thread of another plugin nothing is asked, as it
+ * may hold a lock of its own. */
 static void ask_memory(const struct mt_pjrt_buffer *b, struct mt_device_event *event, uint64_t *free, uint64_t *total)
 {
 	struct pjrt_Device_MemoryStats *stats =
@@ -244,10 +244,11 @@ void mt_pjrt_failed(const struct mt_pjrt_buffer *b, void *error, const void *cal
 	mt_device_note_failure(&event, PJRT_RESOURCE_EXHAUSTED, free, total);
 }
 
-/* So many are told of: each takes 32 bytes of the log. */
+/* So many are marked: each takes 32 bytes of the log. */
 enum { NEVERS = 65536 };
 
-/* Its handle may be another one's by now. Whoever follows the run has counted it already: for him it ends. */
+/* The block is freed, too, for a reader that follows the run and has counted it. The handle may be another buffer's by
+ * now. */
 void mt_pjrt_never_was(const struct mt_pjrt_buffer *b)
 {
 	static uint32_t nevers;
