@@ -19,6 +19,10 @@ void mt_stack_load(void);
 /* Bytes of one struct mt_stack for the configured depth. */
 uint64_t mt_stack_bytes(void);
 
+/* Bytes of a page that may come before what is used first of a struct mt_stack. A thread with short stacks then touches
+ * that page alone, as unwind_state.h asserts. */
+#define MT_STACK_BEFORE 320
+
 /* Where a hook was called from: the two words at its frame pointer, MT_FRAME (arch.h). With it a walk need not begin in
  * the shim's own functions. */
 struct mt_frame {

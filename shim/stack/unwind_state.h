@@ -6,6 +6,7 @@
 #include "shim/arch/registers.h"
 #include "shim/stack/range.h"
 #include "shim/stack/rules.h"
+#include "shim/stack/stack.h"
 #include "shim/stack/tree.h"
 #include "shim/stack/unwind.h"
 
@@ -56,7 +57,7 @@ struct sum {
 };
 
 /* Frames, and entries, that a thread with short stacks does with: all it touches then is in a page, with its ring. */
-#define SMALL      12u
+#define SMALL      11u
 #define SMALL_ROOM (2 * SMALL + 2)
 
 struct mt_unwind {
@@ -111,6 +112,10 @@ struct mt_unwind {
 	uint64_t regs[MT_CFI_REGS], next[MT_CFI_REGS]; /* of the full interpreter */
 	uint8_t copy[MT_RANGE_COPY];                   /* of `guessed` */
 };
+
+_Static_assert(MT_STACK_BEFORE + offsetof(struct mt_unwind, memo) + MEMO_SETS_MIN * sizeof(struct memo[MEMO_WAYS]) <=
+		       4096,
+	       "what a thread with short stacks touches is in one page");
 
 /* One frame outwards by u->rule, which is not one of the common ones: from u->at to u->at and, with STEP_FRAME,
  * u->found. */

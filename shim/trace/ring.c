@@ -39,6 +39,9 @@ void mt_ring_tables(struct mt_tables *t)
 	rings = mt_tables_take(t, MAX_RINGS * sizeof(*rings));
 }
 
+_Static_assert(sizeof(struct mt_ring) + sizeof(uint64_t) <= MT_STACK_BEFORE,
+	       "a thread with little to do touches one page");
+
 static uint64_t stack_bytes(void)
 {
 	return (mt_stack_bytes() + 63) & ~63ull;
