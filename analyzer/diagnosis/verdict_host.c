@@ -216,6 +216,10 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 
 	if (most->extension) {
 		SAY(advice, free_extension, .extension = most->extension);
+	} else if (most->setting) {
+		SAY(advice, find_holder, .site = most->site);
+		SAY(advice, setting_shows, .setting = most->setting);
+		return;
 	} else if (most->sites > 1) {
 		SAY(advice, find_holder, .site = most->site);
 		if (second)

@@ -110,8 +110,8 @@ def record(run, output=None):
     """Its trace, in which TRUTH says what is true of it. Others compute beside it where it is to be held up."""
     beside = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(run.busy)]
     try:
-        command = [*built(run.path), *run.arguments] if run.path else growing.LANGUAGES[run.language].command(run.form)
-        env = {"PAUSE": run.pause} if run.path else {}
+        command = getattr(run, "command", None) or ([*built(run.path), *run.arguments] if run.path else growing.LANGUAGES[run.language].command(run.form))
+        env = dict(getattr(run, "env", {}), **({"PAUSE": run.pause} if run.path else {}))
         done = mt.shimmed(command, env=env, output=output or os.path.join(mt.scratch("trace"), run.name), timeout=300)
     finally:
         for one in beside:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import frameworks  # noqa: E402
 import mt  # noqa: E402
 
 MARK = 1000003  # bytes: a block of malloc of so many and i is moment i
@@ -115,27 +116,11 @@ end()
 }
 
 
-def python():
-    """An interpreter that has JAX and the plugin."""
-    named = os.environ.get("JAX_PYTHON")
-    place = os.path.join(mt.BUILD, "venv-jax")
-    if named:
-        return named
-    if not os.path.exists(os.path.join(place, "bin/python")):
-        mt.execute([mt.python(), "-m", "venv", place], timeout=300)
-    path = os.path.join(place, "bin/python")
-    if mt.execute([path, "-c", "import jax, xla_plugins.xla_cpu_pjrt"], timeout=300).status != 0:
-        done = mt.execute([path, "-m", "pip", "install", "-q", "jax==0.10.2", "jaxlib==0.10.2", "xla-cpu-pjrt==0.0.1"], timeout=1200)
-        if done.status != 0:
-            mt.skip("JAX can't be had: %s" % done.err[-200:])
-    return path
-
-
 def run(text, **env):
     path = os.path.join(mt.scratch(), "program.py")
     with open(path, "w") as file:
         file.write(BEGIN + text)
-    done = mt.shimmed([python(), path], env=dict(env, TF_CPP_MIN_LOG_LEVEL="3"), timeout=600)
+    done = mt.shimmed([frameworks.jax(), path], env=dict(env, TF_CPP_MIN_LOG_LEVEL="3"), timeout=600)
     mt.equal(done.status, 0, done.err[-2000:])
     return done.trace.intact(), json.loads(done.out)
 
@@ -201,7 +186,7 @@ def offsets(text, header, folder):
 def case_layout():
     """What we declare of PJRT's interface is what the plugin's own header says."""
     folder, ours = mt.scratch(), os.path.join(mt.TOP, "shim/device/pjrt_abi.h")
-    found = mt.execute([python(), "-c", "import xla_plugins.xla_cpu_pjrt as p; print(p.__path__[0])"], timeout=300).out.strip()
+    found = mt.execute([frameworks.jax(), "-c", "import xla_plugins.xla_cpu_pjrt as p; print(p.__path__[0])"], timeout=300).out.strip()
     theirs = os.path.join(found, "include/pjrt_c_api.h")
     with open(ours) as file:
         places = re.findall(r"^\tPJRT_(\w+) = \d+", file.read(), re.M)

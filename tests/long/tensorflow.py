@@ -6,6 +6,7 @@ import json
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import frameworks  # noqa: E402
 import mt  # noqa: E402
 
 MARK = 1000003  # bytes: a block of malloc of so many and i is moment i
@@ -47,27 +48,11 @@ model.fit(x, y, epochs=2, batch_size=32, verbose=0, callbacks=[Keep()])
 """
 
 
-def python():
-    """An interpreter that has TensorFlow."""
-    named = os.environ.get("TENSORFLOW_PYTHON")
-    place = os.path.join(mt.BUILD, "venv-tensorflow")
-    if named:
-        return named
-    if not os.path.exists(os.path.join(place, "bin/python")):
-        mt.execute([mt.python(), "-m", "venv", place], timeout=300)
-    path = os.path.join(place, "bin/python")
-    if mt.execute([path, "-c", "import tensorflow"], timeout=300).status != 0:
-        done = mt.execute([path, "-m", "pip", "install", "-q", "tensorflow-cpu==2.21.0"], timeout=1200)
-        if done.status != 0:
-            mt.skip("TensorFlow can't be had: %s" % done.err[-200:])
-    return path
-
-
 def run(text, *arguments):
     path = os.path.join(mt.scratch(), "program.py")
     with open(path, "w") as file:
         file.write(text)
-    done = mt.shimmed([python(), path, *arguments], env={"TF_CPP_MIN_LOG_LEVEL": "3"}, timeout=600)
+    done = mt.shimmed([frameworks.tensorflow(), path, *arguments], env={"TF_CPP_MIN_LOG_LEVEL": "3"}, timeout=600)
     mt.equal(done.status, 0, done.err[-2000:])
     return done.trace, done.out
 

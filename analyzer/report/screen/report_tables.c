@@ -2,6 +2,7 @@
 #include "analyzer/model/selection/main_process.h"
 #include "analyzer/report/screen/report.h"
 #include "analyzer/symbols/python_arenas.h"
+#include "analyzer/symbols/worker_settings.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 
@@ -304,18 +305,30 @@ static bool next_row(struct table *t, const struct owner *o)
 	return there;
 }
 
-/* Whose Python's objects are nobody knows; when they came, and how to know more. */
-static unsigned hint_row(struct table *t, const struct report *r, const struct owner *o, bool full)
+/* How to know more of an owner whose line nobody knows; of Python's objects also when they came. */
+static char *hint_of(const struct report *r, const struct owner *o)
 {
-	if (full || !o->folded || !python_arenas_is_label(o->label))
-		return 0;
+	const char *setting =
+		!o->label && o->stack_count ? worker_setting(r->selection->stacks, o->stacks->stack) : NULL;
+	if (setting)
+		return output_format("%s shows whose", setting);
+	if (!o->folded || !python_arenas_is_label(o->label))
+		return NULL;
 	const char *after = r->arenas_after ? BYTES(r->arenas_after) : "nothing";
 	char *text = output_format("%s of it after imports; %s", after, PYTHON_ARENAS_HINT);
 	if (text && output_columns(text) + HINT_INDENT > output_width()) {
 		free(text);
 		text = output_format("%s of it after imports", after);
 	}
-	table_note(t, HINT_INDENT - 2, text ? text : "");
+	return text;
+}
+
+static unsigned hint_row(struct table *t, const struct report *r, const struct owner *o, bool full)
+{
+	char *text = full ? NULL : hint_of(r, o);
+	if (!text)
+		return 0;
+	table_note(t, HINT_INDENT - 2, text);
 	free(text);
 	return 1;
 }
