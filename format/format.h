@@ -332,14 +332,20 @@ struct mt_rec_never {
 	uint64_t reserved;
 };
 
-/* OTHER: only where a trace was imported, of a device that memtrace does not record */
-enum mt_backend { MT_BACKEND_CUDA = 1, MT_BACKEND_ASCEND = 2, MT_BACKEND_OTHER = 3 };
+/* OTHER: of a device that memtrace does not know by itself: of a trace that was imported, or as a framework calls it */
+enum mt_backend {
+	MT_BACKEND_CUDA = 1,
+	MT_BACKEND_ASCEND = 2,
+	MT_BACKEND_OTHER = 3,
+	MT_BACKEND_HIP = 4,
+	MT_BACKEND_XPU = 5
+};
 
 /* A device as this process calls it. Processes share a device if backend and uuid (of one host) are the same. */
 struct mt_rec_device {
 	uint32_t id;      /* what mt_ext_device.device says; 1, 2, ...: 0 there is "no device" */
 	uint32_t backend; /* enum mt_backend */
-	uint32_t ordinal; /* N of the process's cuda:N or npu:N */
+	uint32_t ordinal; /* N of the process's cuda:N, hip:N, npu:N or xpu:N */
 	uint32_t reserved;
 	uint64_t total_bytes; /* as the driver says; 0 = unknown */
 };

@@ -138,7 +138,7 @@ void manual_overview(const struct option_command *commands)
 	      "LD_PRELOAD=libmemtrace.so COMMAND\nmemtrace COMMAND [options] [DIR...]\n.fi\n.SH DESCRIPTION\n");
 	put_lines(
 		"memtrace records every allocation of a program and of the processes that it starts, with native and\n"
-		"Python stacks: malloc, mappings, pinned memory, CUDA, Ascend, and the blocks of the framework's caching\n"
+		"Python stacks: malloc, mappings, pinned memory, CUDA, HIP (ROCm), Ascend, and the blocks of the framework's caching\n"
 		"allocator. Afterwards it says what was alive at the peak and at the failure, who owns it, what grows, and\n"
 		"why memory ended.\n\n"
 		"A trace is a directory. Without DIR a command reads the newest one in the working directory.\n");

@@ -301,6 +301,18 @@ static int unreserve(struct process_memory *memory, const struct device_event *e
 	return 0;
 }
 
+/* Where else a function of that kind frees: cudaFree() and its like also end what was mapped of somebody else's memory,
+ * and HIP has one function for what is pinned and what is of a device. SPACES = nowhere. */
+static enum event_space other_space(const struct share *s, enum event_space space, unsigned k)
+{
+	const bool hip = s && s->device->seen.backend == MT_BACKEND_HIP;
+	if (k == 0 && (space == SPACE_LINEAR || space == SPACE_ARRAY))
+		return SPACE_ALIAS;
+	if (k == 1 && hip && (space == SPACE_LINEAR || space == SPACE_PINNED))
+		return space == SPACE_LINEAR ? SPACE_PINNED : SPACE_LINEAR;
+	return SPACES;
+}
+
 int memory_free(struct process_memory *memory, const struct device_event *e)
 {
 	if (!is_class(e->ext.class) || e->ext.class == MT_CLASS_SEGMENT ||
@@ -315,9 +327,12 @@ int memory_free(struct process_memory *memory, const struct device_event *e)
 		return free_physical(memory, e, u);
 	struct share *s;
 	struct block *b = find_block(memory, e, u->space, &s);
-	if (!b && (u->space == SPACE_LINEAR || u->space == SPACE_ARRAY) &&
-	    (b = find_block(memory, e, SPACE_ALIAS, &s)) != NULL)
-		u->space = SPACE_ALIAS; /* cudaFree() and its like also end what was mapped of somebody else's memory */
+	const enum event_space space = u->space;
+	for (unsigned k = 0; k < 2 && !b; k++) {
+		const enum event_space other = other_space(s, space, k);
+		if (other != SPACES && (b = find_block(memory, e, other, &s)) != NULL)
+			u->space = other;
+	}
 	u->not_temporary = e->slot->size != 0;
 	if (!b)
 		return free_unknown(memory, s, u);

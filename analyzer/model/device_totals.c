@@ -41,7 +41,12 @@ static int device_list(struct model *m, struct device *d)
 
 const char *model_device_prefix(uint32_t backend)
 {
-	return backend == MT_BACKEND_CUDA ? "cuda" : backend == MT_BACKEND_ASCEND ? "npu" : "device";
+	static const char *const prefixes[] = { [MT_BACKEND_CUDA] = "cuda",
+						[MT_BACKEND_ASCEND] = "npu",
+						[MT_BACKEND_HIP] = "hip",
+						[MT_BACKEND_XPU] = "xpu" };
+	const char *known = backend < sizeof(prefixes) / sizeof(prefixes[0]) ? prefixes[backend] : NULL;
+	return known ? known : "device";
 }
 
 /* The device that a process knows as `known`, made if it is new. */

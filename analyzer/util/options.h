@@ -109,7 +109,7 @@ struct option_row {
 #define OPTIONS_ROW_PROCESS \
 	OPTIONS_ROW("process", 0, "PID|NAME", OPTION_STRING, process, "only this process; rank:N: those of it")
 #define OPTIONS_ROW_DEVICE \
-	OPTIONS_ROW("device", 0, "DEVICE", OPTION_STRING, device, "host, map, pinned, cuda:N, npu:N or UUID")
+	OPTIONS_ROW("device", 0, "DEVICE", OPTION_STRING, device, "host, map, pinned, cuda:N, hip:N, npu:N or UUID")
 #define OPTIONS_ROW_AT OPTIONS_ROW("at", 0, "TIME", OPTION_WHEN, at, "that moment: as --from, or peak, end, oom[:N]")
 #define OPTIONS_ROW_FILTER \
 	OPTIONS_ROW("filter", 0, "REGEX", OPTION_STRING, filter, "only stacks with a frame that matches")

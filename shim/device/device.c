@@ -10,7 +10,7 @@
 #include "shim/trace/record.h"
 #include "shim/trace/recorder.h"
 
-#define BACKENDS 4u
+#define BACKENDS 6u
 
 __thread struct mt_call mt_device_call;
 

@@ -1,8 +1,11 @@
 /*
  * Blocks of PyTorch's caching allocator. libc10_cuda.so calls the functions of hooks_pool.def in libc10.so for every
  * block it gives out or takes back, under the allocator's lock, whether a profiler listens or not. We export functions
- * of the same names and hand each call on, so that a profiler works as without us. Only the CUDA allocator's calls are
- * recorded: the CPU's are malloc's.
+ * of the same names and hand each call on, so that a profiler works as without us. The CPU allocator's calls are not
+ * recorded: they are malloc's.
+ *
+ * PyTorch for ROCm calls AMD's devices cuda, and its library libc10_hip.so. The allocators of other devices report to
+ * the same functions. Of those nobody sees the memory below, so their blocks are what the device has.
  *
  * What was asked for is told by another call: for each request of 512 bytes or more the allocator asks the
  * configuration how to round it.
@@ -15,6 +18,7 @@
 
 #include "shim/device/cuda.h"
 #include "shim/device/device.h"
+#include "shim/device/hip.h"
 #include "shim/device/pool.h"
 #include "shim/device/pool_before.h"
 #include "shim/hooks/hooks.h"
@@ -32,6 +36,9 @@ static const struct mt_library libc10 = { .prefix = "libc10.so", .linked = 1, .l
 static const struct mt_library libc10_cuda = { .prefix = "libc10_cuda.so",
 					       .linked = 1,
 					       .link = { { "libc10_cuda.so", NULL } } };
+static const struct mt_library libc10_hip = { .prefix = "libc10_hip.so",
+					      .linked = 1,
+					      .link = { { "libc10_hip.so", NULL } } };
 static const struct mt_library torch_npu = { .prefix = "libtorch_npu.so",
 					     .linked = 1,
 					     .link = { { "libtorch_npu.so", NULL } } };
@@ -41,6 +48,8 @@ enum {
 	ROW_c10_reportOutOfMemoryToProfiler,
 	ROW_currentStream,
 	ROW_streamPointer,
+	ROW_hipStream,
+	ROW_hipStreamPointer,
 	ROW_npuStream,
 	ROW_c10_roundup,
 	ROW_c10_cuda_roundup,
@@ -57,6 +66,8 @@ static const struct mt_wrapped rows[ROWS] = {
 #undef HAND
 	[ROW_currentStream] = { "_ZN3c104cuda20getCurrentCUDAStreamEa", &libc10_cuda, slots[ROW_currentStream], NULL },
 	[ROW_streamPointer] = { "_ZNK3c104cuda10CUDAStream6streamEv", &libc10_cuda, slots[ROW_streamPointer], NULL },
+	[ROW_hipStream] = { "_ZN3c103hip19getCurrentHIPStreamEa", &libc10_hip, slots[ROW_hipStream], NULL },
+	[ROW_hipStreamPointer] = { "_ZNK3c103hip9HIPStream6streamEv", &libc10_hip, slots[ROW_hipStreamPointer], NULL },
 	[ROW_npuStream] = { "_ZN7c10_npu19getCurrentNPUStreamEa", &torch_npu, slots[ROW_npuStream], NULL },
 };
 
@@ -65,24 +76,91 @@ MT_SET_ADD(mt_wrap_table, table);
 
 #define REAL(row, type) ((type)(uintptr_t)mt_slot_real(&rows[row], &slots[row][0], NULL))
 
-/* Ordinal of the device on a backend we know; -1 otherwise. CUDA is 1 in c10::DeviceType. */
-static int ordinal_of(struct c10_device device)
+/* Whose device a block is on. HIP has two: since PyTorch 2.11 libc10_hip.so has its functions under CUDA's names. */
+enum vendor { NOBODY, CUDA, HIP, HIP_BY_CUDAS_NAMES, XPU, ANOTHER };
+
+/* CUDA or HIP: there is one build of PyTorch in a process. Asked once, when its allocator has given out a block. */
+static enum vendor cuda_or_hip(void)
 {
-	return device.type == 1 && device.index >= 0 ? device.index : -1;
+	static uint8_t known;
+	enum vendor v = __atomic_load_n(&known, __ATOMIC_RELAXED);
+
+	if (v == NOBODY) {
+		v = !mt_hip_is_there()                                                 ? CUDA
+		    : mt_library_symbol(&libc10_hip, rows[ROW_hipStream].name) != NULL ? HIP
+										       : HIP_BY_CUDAS_NAMES;
+		__atomic_store_n(&known, (uint8_t)v, __ATOMIC_RELAXED);
+	}
+	return v;
+}
+
+/* By c10::DeviceType. What torch_npu reports comes by mstx, with what is below it. */
+static enum vendor vendor_of(struct c10_device device)
+{
+	enum { TYPE_CPU = 0, TYPE_CUDA = 1, TYPE_HIP = 6, TYPE_XPU = 12, TYPE_META = 14, TYPE_PRIVATE = 20 };
+
+	if (device.index < 0 || device.type == TYPE_CPU || device.type == TYPE_META)
+		return NOBODY;
+	if (device.type == TYPE_CUDA || device.type == TYPE_HIP)
+		return cuda_or_hip();
+	if (device.type == TYPE_PRIVATE && REAL(ROW_npuStream, void *))
+		return NOBODY;
+	return device.type == TYPE_XPU ? XPU : ANOTHER;
+}
+
+static int is_hip(enum vendor v)
+{
+	return v == HIP || v == HIP_BY_CUDAS_NAMES;
+}
+
+static enum mt_class class_on(enum vendor v)
+{
+	return v == CUDA || is_hip(v) ? MT_CLASS_POOL : MT_CLASS_DEVICE;
+}
+
+static void describe_nothing(unsigned ordinal, struct mt_device_facts *facts)
+{
+	(void)ordinal, (void)facts;
+}
+
+static uint32_t device_id(enum vendor v, int ordinal)
+{
+	if (v == CUDA)
+		return mt_cuda_id(ordinal);
+	if (is_hip(v))
+		return mt_hip_id(ordinal);
+	return mt_device_id(v == XPU ? MT_BACKEND_XPU : MT_BACKEND_OTHER, (unsigned)ordinal, describe_nothing);
 }
 
 /* The stream a block is allocated for is the thread's current one: its cudaStream_t, as the allocator's own snapshot
  * has it. */
-static uint64_t current_stream(int ordinal)
+static uint64_t current_stream(enum vendor v, int ordinal)
 {
-	struct c10_stream (*current)(int8_t) = REAL(ROW_currentStream, struct c10_stream(*)(int8_t));
-	void *(*pointer)(const struct c10_stream *) = REAL(ROW_streamPointer, void *(*)(const struct c10_stream *));
+	const int own = v == HIP, any = class_on(v) == MT_CLASS_POOL;
+	struct c10_stream (*current)(int8_t) =
+		any ? REAL(own ? ROW_hipStream : ROW_currentStream, struct c10_stream(*)(int8_t)) : NULL;
+	void *(*pointer)(const struct c10_stream *) =
+		any ? REAL(own ? ROW_hipStreamPointer : ROW_streamPointer, void *(*)(const struct c10_stream *)) : NULL;
 	struct c10_stream stream;
 
 	if (!current || !pointer)
 		return 0;
 	stream = current((int8_t)ordinal);
 	return (uintptr_t)pointer(&stream);
+}
+
+/* HIP is asked where that can't change what the program gets of its last error. */
+static uint32_t capture_of(enum vendor v, uint64_t stream)
+{
+	return v == CUDA ? mt_cuda_capture(stream) : is_hip(v) && mt_hip_asks_freely() ? mt_hip_capture(stream) : 0;
+}
+
+static void memory_of(enum vendor v, int ordinal, uint64_t *free, uint64_t *total)
+{
+	if (v == CUDA)
+		mt_cuda_memory(ordinal, free, total);
+	else if (is_hip(v) && mt_hip_asks_freely() && mt_hip_current() == ordinal)
+		mt_hip_memory(free, total);
 }
 
 /* c10_npu::NPUStream has a destructor, so it is returned in memory, as every structure of this size is. */
@@ -114,25 +192,31 @@ uint64_t mt_pool_unasked(uint64_t bytes)
 	return was && was <= bytes ? bytes - was + 1 : 0;
 }
 
-static __attribute__((noinline)) void note(void *p, int64_t size, int ordinal, const void *caller)
+static __attribute__((noinline)) void note(void *p, int64_t size, struct c10_device device, const void *caller)
 {
+	enum vendor vendor = vendor_of(device);
 	struct mt_device_event event = { .hook = MT_HOOK_c10_reportMemoryUsageToProfiler,
-					 .class = MT_CLASS_POOL,
+					 .class = class_on(vendor),
 					 .addr = (uintptr_t)p };
 	int kept = errno;
 
-	event.device = mt_cuda_id(ordinal);
+	if (vendor == NOBODY)
+		return;
+	event.device = device_id(vendor, device.index);
 	if (size > 0) {
+		uint64_t unasked = mt_pool_unasked((uint64_t)size);
+
 		event.bytes = (uint64_t)size;
-		event.other = mt_pool_unasked(event.bytes);
-		event.stream = current_stream(ordinal);
-		event.capture = mt_cuda_capture(event.stream);
+		event.other = event.class == MT_CLASS_POOL ? unasked : 0;
+		event.stream = current_stream(vendor, device.index);
+		event.capture = capture_of(vendor, event.stream);
 		event.caller = caller;
 		mt_device_note(MT_DEVICE_ALLOC, &event);
 	} else {
 		mt_device_note(MT_DEVICE_FREE, &event);
 	}
-	mt_pool_before_look();
+	if (vendor == CUDA)
+		mt_pool_before_look();
 	errno = kept;
 }
 
@@ -145,10 +229,9 @@ MT_EXPORT void mt_entry_0_c10_reportMemoryUsageToProfiler(void *p, int64_t size,
 {
 	void (*real)(void *, int64_t, size_t, size_t, struct c10_device) =
 		REAL(ROW_c10_reportMemoryUsageToProfiler, void (*)(void *, int64_t, size_t, size_t, struct c10_device));
-	int ordinal = ordinal_of(device);
 
-	if (ordinal >= 0 && p && mt_process_state() != MT_STATE_OFF)
-		note(p, size, ordinal, MT_CALLER);
+	if (device.type && p && mt_process_state() != MT_STATE_OFF)
+		note(p, size, device, MT_CALLER);
 	if (real)
 		real(p, size, allocated, reserved, device);
 }
@@ -158,19 +241,20 @@ MT_EXPORT void mt_entry_0_c10_reportOutOfMemoryToProfiler(int64_t size, size_t a
 {
 	void (*real)(int64_t, size_t, size_t, struct c10_device) =
 		REAL(ROW_c10_reportOutOfMemoryToProfiler, void (*)(int64_t, size_t, size_t, struct c10_device));
+	enum vendor vendor = mt_process_state() != MT_STATE_OFF ? vendor_of(device) : NOBODY;
 	struct mt_device_event event = { .hook = MT_HOOK_c10_reportOutOfMemoryToProfiler,
-					 .class = MT_CLASS_POOL,
+					 .class = class_on(vendor),
 					 .bytes = (uint64_t)size,
 					 .stream = allocated,
 					 .other = reserved,
 					 .caller = MT_CALLER };
-	int ordinal = ordinal_of(device), kept = errno;
+	int kept = errno;
 	uint64_t free = 0, total = 0;
 
-	if (ordinal >= 0 && mt_process_state() != MT_STATE_OFF) {
-		event.device = mt_cuda_id(ordinal);
-		event.capture = mt_cuda_capture(current_stream(ordinal));
-		mt_cuda_memory(ordinal, &free, &total);
+	if (vendor != NOBODY) {
+		event.device = device_id(vendor, device.index);
+		event.capture = capture_of(vendor, current_stream(vendor, device.index));
+		memory_of(vendor, device.index, &free, &total);
 		mt_device_note_failure(&event, 2 /* out of memory, as CUDA says it */, free, total);
 	}
 	errno = kept;

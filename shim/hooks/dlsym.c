@@ -80,7 +80,7 @@ static void fill(void)
 static int may_be_ours(const char *name)
 {
 	return (name[0] == 'c' && name[1] == 'u') || (name[0] == 'a' && name[1] == 'c') ||
-	       (name[0] == 'h' && name[1] == 'a') || (name[0] == 'G' && name[1] == 'e');
+	       (name[0] == 'h' && (name[1] == 'a' || name[1] == 'i')) || (name[0] == 'G' && name[1] == 'e');
 }
 
 const struct mt_wrapped *mt_wrap_row(const char *name)

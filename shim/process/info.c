@@ -202,6 +202,8 @@ static int is_listed(const char *setting)
 		{ "PYTORCH_", "ALLOC_CONF=" },
 		{ "ASCEND_", "_VISIBLE_DEVICES=" },
 		{ "CUDA_VISIBLE_DEVICES=", "" },
+		{ "HIP_VISIBLE_DEVICES=", "" },
+		{ "ROCR_VISIBLE_DEVICES=", "" },
 		{ "MALLOC_", "" },
 		{ "GLIBC_TUNABLES=", "" },
 		{ "TCMALLOC_", "" },

@@ -26,6 +26,7 @@ def case_blocks():
     compare([
         ("device-alloc", REPORT, 0x1000, 512, 10, 0, 0, 0, 0),
         ("device-alloc", REPORT, 0x2000, 1024, 10, 1, 0x700, 0, 0),
+        ("device-alloc", REPORT, 0x4000, 98, 1, 0, 0, 0, 0),  # of a device that nothing else is known of
         ("device-free", REPORT, 0x1000, 0, 10, 0, 0, 0, 0),
         ("device-info", OOM, 12345678, 1 << 30, 10, 0, 0, 0, 0),
         ("device-fail", OOM, 1 << 20, 0, 10, 0, 1000, 2000, 2),
@@ -54,7 +55,7 @@ def case_stacks_in_every_mode():
     for mode in ("all", "sample", "none"):
         trace = mt.same([blocks()], env={"LD_LIBRARY_PATH": libraries(), "MEMTRACE_STACKS": mode}, intact=False)
         nodes = [e["node"] for e in raw_events(trace) if e["record"] in ("device-alloc", "device-fail")]
-        mt.check(all(nodes) and len(nodes) == 8, "with --stacks=%s: %s" % (mode, nodes))
+        mt.check(all(nodes) and len(nodes) == 9, "with --stacks=%s: %s" % (mode, nodes))
 
 
 def case_profiler():

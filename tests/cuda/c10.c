@@ -1,14 +1,22 @@
 /* Stands for libc10.so: the two functions that PyTorch's caching allocator reports to. Counts, so that a test sees that each call was
- * handed on; with -DCUDA for libc10_cuda.so, which knows the current stream. */
+ * handed on; with -DCUDA for libc10_cuda.so, which knows the current stream, and with -DHIP for libc10_hip.so before PyTorch 2.11. */
 #include <stdint.h>
 #include <stdio.h>
 
-#ifdef CUDA
+#ifdef HIP
+#define CURRENT "_ZN3c103hip19getCurrentHIPStreamEa"
+#define POINTER "_ZNK3c103hip9HIPStream6streamEv"
+#elif defined(CUDA)
+#define CURRENT "_ZN3c104cuda20getCurrentCUDAStreamEa"
+#define POINTER "_ZNK3c104cuda10CUDAStream6streamEv"
+#endif
+
+#ifdef CURRENT
 
 struct stream { int8_t type, index; int64_t id; };
 
-struct stream current(int8_t index) __asm__("_ZN3c104cuda20getCurrentCUDAStreamEa");
-void *pointer(const struct stream *s) __asm__("_ZNK3c104cuda10CUDAStream6streamEv");
+struct stream current(int8_t index) __asm__(CURRENT);
+void *pointer(const struct stream *s) __asm__(POINTER);
 
 void c10_set_stream(int64_t id);
 

@@ -305,6 +305,26 @@ TEST(mapped_memory_of_others_is_freed_like_own)
 	end(&f);
 }
 
+/* HIP has one function for both. CUDA refuses, and the free is undone. */
+TEST(pinned_memory_is_freed_as_a_devices_on_hip)
+{
+	for (unsigned hip = 0; hip < 2; hip++) {
+		struct fixture f = { .now = 1000 };
+		synth_begin(&f.s);
+		f.p = synth_process(&f.s, 100, 0);
+		synth_node(f.p, 0, 0x1000);
+		synth_device(f.p, 1, hip ? MT_BACKEND_HIP : MT_BACKEND_CUDA, "GPU-a", 1024 * MIB);
+		dev(&f, f.p, 0, MT_DEVICE_ALLOC, MT_CLASS_PINNED, 0x10000000, 64 * MIB, 1);
+		dev(&f, f.p, 0, MT_DEVICE_ALLOC, MT_CLASS_DEVICE, 0x20000000, 32 * MIB, 1);
+		dev(&f, f.p, 0, MT_DEVICE_FREE, MT_CLASS_DEVICE, 0x10000000, 0, 0);
+		dev(&f, f.p, 0, MT_DEVICE_FREE, MT_CLASS_PINNED, 0x20000000, 0, 0);
+		const struct model_device *d = run(&f);
+		CHECK_EQ(live(d, LAYER_MEMORY), hip ? 0 : 32 * MIB);
+		CHECK_EQ(model_totals(f.m, MODEL_PINNED).live_bytes, hip ? 0 : 64 * MIB);
+		end(&f);
+	}
+}
+
 TEST(undone_frees_did_not_happen)
 {
 	struct fixture f;

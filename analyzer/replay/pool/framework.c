@@ -9,19 +9,33 @@
 
 enum { MOST_LINES = 64 };
 
-static const struct {
-	const char *name, *library; /* the file that its allocator is in begins so */
-	uint32_t backend;
-} frameworks[] = {
-	[FRAMEWORK_PYTORCH] = { "PyTorch", "libc10_cuda.so", MT_BACKEND_CUDA },
-	[FRAMEWORK_TORCH_NPU] = { "torch_npu", "libtorch_npu.so", MT_BACKEND_ASCEND },
-	[FRAMEWORK_MINDSPORE] = { "MindSpore", "libmindspore", MT_BACKEND_ASCEND },
-	[FRAMEWORK_JAX] = { "JAX", "xla_cuda_plugin.so", MT_BACKEND_CUDA },
+static const char *const names[] = {
+	[FRAMEWORK_PYTORCH] = "PyTorch",
+	[FRAMEWORK_TORCH_NPU] = "torch_npu",
+	[FRAMEWORK_MINDSPORE] = "MindSpore",
+	[FRAMEWORK_JAX] = "JAX",
 };
+
+/* Of a backend the first is the usual one. */
+static const struct {
+	uint32_t backend;
+	enum framework_kind kind;
+	const char *library; /* the file that its allocator is in begins so */
+} allocators[] = {
+	{ MT_BACKEND_CUDA, FRAMEWORK_PYTORCH, "libc10_cuda.so" },
+	{ MT_BACKEND_CUDA, FRAMEWORK_JAX, "xla_cuda_plugin.so" },
+	{ MT_BACKEND_HIP, FRAMEWORK_PYTORCH, "libc10_hip.so" },
+	{ MT_BACKEND_HIP, FRAMEWORK_JAX, "xla_rocm_plugin.so" },
+	{ MT_BACKEND_XPU, FRAMEWORK_PYTORCH, "libc10_xpu.so" },
+	{ MT_BACKEND_ASCEND, FRAMEWORK_TORCH_NPU, "libtorch_npu.so" },
+	{ MT_BACKEND_ASCEND, FRAMEWORK_MINDSPORE, "libmindspore" },
+};
+
+enum { ALLOCATORS = sizeof(allocators) / sizeof(allocators[0]) };
 
 const char *framework_name(enum framework_kind kind)
 {
-	return frameworks[kind].name;
+	return names[kind];
 }
 
 /* A forked child has what its parent had loaded. */
@@ -61,12 +75,13 @@ static void read_version(FILE *in, char *version, size_t size)
 
 struct framework framework_of(const struct process *p, uint32_t backend, bool files)
 {
-	const bool ascend = backend == MT_BACKEND_ASCEND;
-	const enum framework_kind other = ascend ? FRAMEWORK_MINDSPORE : FRAMEWORK_JAX;
-	struct framework f = { .kind = ascend ? FRAMEWORK_TORCH_NPU : FRAMEWORK_PYTORCH };
-	if (!module_of(p, frameworks[f.kind].library) && module_of(p, frameworks[other].library))
-		f.kind = other;
-	const struct process_module *m = files ? module_of(p, frameworks[f.kind].library) : NULL;
+	const struct process_module *m = NULL;
+	struct framework f = { .kind = backend == MT_BACKEND_ASCEND ? FRAMEWORK_TORCH_NPU : FRAMEWORK_PYTORCH };
+	for (unsigned i = 0; i < ALLOCATORS && !m; i++)
+		if (allocators[i].backend == backend && (m = module_of(p, allocators[i].library)) != NULL)
+			f.kind = allocators[i].kind;
+	if (!files)
+		m = NULL;
 	char *path = m ? version_file(m->path) : NULL;
 	struct stat st;
 	FILE *in = path ? fopen(path, "re") : NULL;

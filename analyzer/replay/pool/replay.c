@@ -373,8 +373,14 @@ static struct cuda_pool_settings default_settings(const struct replay_track *t)
 /* What its process's variables say. */
 static void note_settings(struct replay_track *f, bool files)
 {
-	static const char *const variables[][2] = { { "PYTORCH_CUDA_ALLOC_CONF=", "PYTORCH_ALLOC_CONF=" },
-						    { "PYTORCH_NPU_ALLOC_CONF=", "PYTORCH_ALLOC_CONF=" } };
+	static const struct {
+		const char *name;
+		uint32_t backend; /* 0 = of all */
+	} variables[] = { { "PYTORCH_CUDA_ALLOC_CONF=", MT_BACKEND_CUDA },
+			  { "PYTORCH_CUDA_ALLOC_CONF=", MT_BACKEND_HIP },
+			  { "PYTORCH_HIP_ALLOC_CONF=", MT_BACKEND_HIP },
+			  { "PYTORCH_NPU_ALLOC_CONF=", MT_BACKEND_ASCEND },
+			  { "PYTORCH_ALLOC_CONF=", 0 } };
 	const uint32_t backend = f->device ? f->device->backend : MT_BACKEND_CUDA;
 	const uint64_t total = f->device ? f->device->total_bytes : 0;
 	f->framework = framework_of(f->process, backend, files);
@@ -384,9 +390,10 @@ static void note_settings(struct replay_track *f, bool files)
 	if (f->framework.kind == FRAMEWORK_JAX)
 		f->unmodelled = "XLA's allocator has rules of its own";
 	for (unsigned i = 0; i < f->process->env_count; i++)
-		for (unsigned k = 0; k < 2; k++) {
-			const char *name = variables[backend == MT_BACKEND_ASCEND][k], *text = f->process->env[i];
-			if (strncmp(text, name, strlen(name)) != 0)
+		for (unsigned k = 0; k < sizeof(variables) / sizeof(variables[0]); k++) {
+			const char *name = variables[k].name, *text = f->process->env[i];
+			if (strncmp(text, name, strlen(name)) != 0 ||
+			    (variables[k].backend && variables[k].backend != backend))
 				continue;
 			replay_settings(&f->settings, text + strlen(name), total, false);
 			if (strstr(text, "backend:cudaMallocAsync"))

@@ -29,7 +29,7 @@ enum {
 char *report_device_title(const struct selection *sel, const struct model_device *d, const struct process *p)
 {
 	const struct model_share *s = p ? model_share(sel->model, d->index, p->id) : NULL;
-	const char *kind = d->backend == MT_BACKEND_ASCEND ? "NPU" : d->backend == MT_BACKEND_CUDA ? "GPU" : "DEVICE";
+	const char *kind = d->backend == MT_BACKEND_ASCEND ? "NPU" : d->backend == MT_BACKEND_OTHER ? "DEVICE" : "GPU";
 	if (!s && !d->share_count)
 		return output_format("%s %s", kind, d->name);
 	return output_format("%s %u", kind, s ? s->ordinal : d->shares[0]->ordinal);
