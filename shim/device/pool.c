@@ -21,6 +21,7 @@
 #include "shim/device/hip.h"
 #include "shim/device/pool.h"
 #include "shim/device/pool_before.h"
+#include "shim/device/ze.h"
 #include "shim/hooks/hooks.h"
 
 /* c10::Device, c10::Stream and c10::cuda::CUDAStream, which is a Stream. */
@@ -115,7 +116,7 @@ static int is_hip(enum vendor v)
 
 static enum mt_class class_on(enum vendor v)
 {
-	return v == CUDA || is_hip(v) ? MT_CLASS_POOL : MT_CLASS_DEVICE;
+	return v == CUDA || is_hip(v) || (v == XPU && mt_ze_is_there()) ? MT_CLASS_POOL : MT_CLASS_DEVICE;
 }
 
 static void describe_nothing(unsigned ordinal, struct mt_device_facts *facts)
@@ -129,6 +130,8 @@ static uint32_t device_id(enum vendor v, int ordinal)
 		return mt_cuda_id(ordinal);
 	if (is_hip(v))
 		return mt_hip_id(ordinal);
+	if (v == XPU && mt_ze_is_there())
+		return mt_ze_id(ordinal);
 	return mt_device_id(v == XPU ? MT_BACKEND_XPU : MT_BACKEND_OTHER, (unsigned)ordinal, describe_nothing);
 }
 
@@ -136,7 +139,7 @@ static uint32_t device_id(enum vendor v, int ordinal)
  * has it. */
 static uint64_t current_stream(enum vendor v, int ordinal)
 {
-	const int own = v == HIP, any = class_on(v) == MT_CLASS_POOL;
+	const int own = v == HIP, any = v == CUDA || is_hip(v);
 	struct c10_stream (*current)(int8_t) =
 		any ? REAL(own ? ROW_hipStream : ROW_currentStream, struct c10_stream(*)(int8_t)) : NULL;
 	void *(*pointer)(const struct c10_stream *) =

@@ -25,6 +25,8 @@ const char *const mt_hook_names[MT_HOOKS] = {
 #include "shim/hooks/hooks_cuda.def"
 #define HAND(since, name, params, args) #name,
 #include "shim/hooks/hooks_hip.def"
+#define HAND(name, params, args) #name,
+#include "shim/hooks/hooks_ze.def"
 #define HAND(name, symbol) #name,
 #define ID(name)           #name,
 #include "shim/hooks/hooks_pool.def"

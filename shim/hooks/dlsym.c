@@ -25,7 +25,7 @@ void *(*mt_next_dlsym)(void *handle, const char *name);
 uint32_t mt_wrap_generation;
 uint8_t mt_dlsym_waits;
 
-#define BUCKETS 1024u
+#define BUCKETS 512u /* a power of two, more than there are rows */
 
 static const struct mt_wrapped *buckets[BUCKETS];
 static uint8_t filled; /* the buckets are */
@@ -80,7 +80,8 @@ static void fill(void)
 static int may_be_ours(const char *name)
 {
 	return (name[0] == 'c' && name[1] == 'u') || (name[0] == 'a' && name[1] == 'c') ||
-	       (name[0] == 'h' && (name[1] == 'a' || name[1] == 'i')) || (name[0] == 'G' && name[1] == 'e');
+	       (name[0] == 'h' && (name[1] == 'a' || name[1] == 'i')) || (name[0] == 'z' && name[1] == 'e') ||
+	       (name[0] == 'G' && name[1] == 'e');
 }
 
 const struct mt_wrapped *mt_wrap_row(const char *name)

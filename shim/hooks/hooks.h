@@ -44,6 +44,8 @@ enum mt_hook {
 #include "shim/hooks/hooks_cuda.def"
 #define HAND(since, name, params, args) MT_HOOK_##name,
 #include "shim/hooks/hooks_hip.def"
+#define HAND(name, params, args) MT_HOOK_##name,
+#include "shim/hooks/hooks_ze.def"
 #define HAND(name, symbol) MT_HOOK_##name,
 #define ID(name)           MT_HOOK_##name,
 #include "shim/hooks/hooks_pool.def"

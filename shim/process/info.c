@@ -204,6 +204,7 @@ static int is_listed(const char *setting)
 		{ "CUDA_VISIBLE_DEVICES=", "" },
 		{ "HIP_VISIBLE_DEVICES=", "" },
 		{ "ROCR_VISIBLE_DEVICES=", "" },
+		{ "ZE_AFFINITY_MASK=", "" },
 		{ "MALLOC_", "" },
 		{ "GLIBC_TUNABLES=", "" },
 		{ "TCMALLOC_", "" },

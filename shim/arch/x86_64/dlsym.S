@@ -1,7 +1,7 @@
 /*
  * dlsym. RTLD_NEXT and RTLD_DEFAULT are relative to the caller, whom the C library knows by its return address: the real
  * function must be jumped to, with the registers and the stack as they were. Only names that begin like those of a hook table
- * ("cu", "ac", "ha", "hi", "Ge") are looked at first, or all where libraries that come later must be met (mt_dlsym_waits); for them
+ * ("cu", "ac", "ha", "hi", "ze", "Ge") are looked at first, or all where libraries that come later must be met (mt_dlsym_waits); for them
  * the wrapper is returned if mt_dlsym_find has one.
  */
 #include "shim/arch/jump.h"
@@ -22,6 +22,7 @@ FUNCTION(dlsym)
 	if_begins 'a', 'c', 1f
 	if_begins 'h', 'a', 1f
 	if_begins 'h', 'i', 1f
+	if_begins 'z', 'e', 1f
 	if_begins 'G', 'e', 1f
 	cmpb $0, mt_dlsym_waits(%rip)
 	jne 1f
