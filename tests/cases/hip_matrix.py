@@ -148,10 +148,13 @@ def case_pool():
 
 
 def case_not_asked_for_where_it_is_not_loaded():
-    """A program without HIP: no look-up of it opens a file, and none of its names is found."""
-    script = "import ctypes; print([hasattr(ctypes.CDLL(None), n) for n in ('hipMalloc', 'hipFree', 'hipGetDevice')])"
-    got = mt.same([mt.python(), "-c", script], intact=False)
-    mt.equal(raw_events(got), [])
+    """A program without HIP and Level Zero: neither is looked for, and none of their names is found."""
+    script = "import ctypes; print([hasattr(ctypes.CDLL(None), n) for n in ('hipMalloc', 'hipGetDevice', 'zeMemFree', 'zeDeviceGet')])"
+    got = mt.shimmed([mt.python(), "-c", script], env={"LD_DEBUG": "libs"})
+    mt.equal(got.out, "[False, False, False, False]\n")
+    mt.check("find library=" in got.err, "the loader does not say what it looks for")
+    mt.check("libamdhip" not in got.err and "libze_" not in got.err, "they were looked for")
+    mt.equal(raw_events(got.trace), [])
 
 
 def case_report():
