@@ -241,6 +241,24 @@ say(used(), alloc(990 * MIB) > 2)
     mt.equal(said, [[[100, 100, 0]], [[100, 100, 64]], [0, True]])
 
 
+def case_a_pool_that_runs_short_is_refused():
+    """What it has unused goes back first; where that is not enough the request fails, and nothing else."""
+    text = """
+device(0)
+first, second = u64(), u64()
+def asked(address, mib):
+    return cuda.cuMemAllocAsync(byref(address), size(mib * MIB), pointer(0))
+def used():
+    return (info()[1] - info()[0]) // MIB
+say(asked(first, 600), asked(second, 300))
+good(cuda.cuMemFreeAsync(second, pointer(0)))
+say(used(), asked(second, 500), used())
+say(asked(second, 400), used())
+"""
+    said = program(text, devices="1G", context=0).said
+    mt.equal(said, [[0, 0], [900, 2, 600], [0, 1000]])
+
+
 def case_end_and_fork():
     """A forked child gets 3, and whoever calls after the driver's end 4."""
     text = """

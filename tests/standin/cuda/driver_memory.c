@@ -150,18 +150,25 @@ static void pool_shrink(CUmemoryPool pool, uint64_t keep)
 	note("shrink", "pool", "pool", pool->device, 0, bytes, (uint64_t)(uintptr_t)pool, CUDA_SUCCESS);
 }
 
+/* Where the device runs short, all pools give back what they have unused, this one too: then it needs more. */
+static bool pool_grow(CUmemoryPool pool, uint64_t need)
+{
+	uint64_t more = round_up(need - pool->reserved, pool_unit());
+	while (!charge_at_once(pool->device, more)) {
+		if (!pools_trim(pool->device))
+			return false;
+		more = round_up(need - pool->reserved, pool_unit());
+	}
+	pool->reserved += more;
+	note("grow", "pool", "pool", pool->device, 0, more, (uint64_t)(uintptr_t)pool, CUDA_SUCCESS);
+	return true;
+}
+
 static bool pool_take(CUmemoryPool pool, uint64_t bytes)
 {
 	uint64_t need = pool->used + bytes;
-	if (need > pool->reserved) {
-		uint64_t more = round_up(need - pool->reserved, pool_unit());
-		if (!charge(pool->device, more)) /* may have emptied this very pool */
-			return false;
-		pool->reserved += more;
-		note("grow", "pool", "pool", pool->device, 0, more, (uint64_t)(uintptr_t)pool, CUDA_SUCCESS);
-		if (need > pool->reserved)
-			return pool_take(pool, bytes);
-	}
+	if (need > pool->reserved && !pool_grow(pool, need))
+		return false;
 	pool->used = need;
 	if (pool->used > pool->used_high)
 		pool->used_high = pool->used;

@@ -136,9 +136,14 @@ static bool commit(int device, struct account a)
 	return true;
 }
 
+bool charge_at_once(int device, uint64_t bytes)
+{
+	return commit(device, with(device, bytes, 1));
+}
+
 bool charge(int device, uint64_t bytes)
 {
-	return commit(device, with(device, bytes, 1)) || (pools_trim(device) && commit(device, with(device, bytes, 1)));
+	return charge_at_once(device, bytes) || (pools_trim(device) && charge_at_once(device, bytes));
 }
 
 void refund(int device, uint64_t bytes)

@@ -41,6 +41,7 @@ struct block *block_end(void);
 uint64_t space_find(uint64_t size, uint64_t alignment); /* 0: none left */
 void space_clear(uint64_t start, uint64_t size);	/* its contents are gone */
 
+bool charge_at_once(int device, uint64_t bytes);
 bool charge(int device, uint64_t bytes); /* empties unused pool memory before it gives up */
 void refund(int device, uint64_t bytes);
 bool charge_context(int device, int64_t bytes);
