@@ -614,12 +614,14 @@ static void end_move(struct ledger *l, struct track *t, struct history *h, const
 
 /* What is freed right behind a larger block of the same site has been copied into it, if it is older than a step. But a
  * cache or a queue may put in first and then drop: what takes a block's place there is often smaller, or hardly larger.
- * Where a site has one block it grows by any part; where it has many each grows by at least an eighth. */
+ * Where a site has one block it grows by any part; where it has many each grows by at least an eighth. On a device,
+ * where a program makes all its tensors anew, only steps tell a container from what it needs for the next one. */
 static bool was_copied(struct history *h, const struct model_change *c, uint64_t before_ns)
 {
+	const bool told = c->device == MODEL_NO_DEVICE || before_ns;
 	const uint64_t bytes = (uint64_t)-c->bytes, more = less(h->last_bytes, bytes);
 	const bool apart = c->addr < h->last_addr || c->addr >= h->last_addr + h->last_bytes;
-	if (!h->last_addr || !apart || (before_ns && c->made_ns >= before_ns))
+	if (!told || !h->last_addr || !apart || (before_ns && c->made_ns >= before_ns))
 		return false;
 	const bool grown = more && (c->addr == h->before_addr || more >= bytes / 8);
 	*(grown ? &h->larger : &h->smaller) += 1;
