@@ -212,6 +212,7 @@ struct attempts {
 		uint64_t left;
 	} *lines;
 	size_t count, room;
+	uint64_t others; /* what these lines have made that is no attempt's */
 };
 
 static struct attempt_line *line_of(struct attempts *a, const struct frame *f)
@@ -261,23 +262,26 @@ static bool failed_in(const struct attempts *a, uint32_t thread)
 	return false;
 }
 
-/* Of the lines of the threads that failed; or of none, as what a thread without a program of its own makes for
- * another one. */
+/* Of the threads that failed; or of none, as what a thread without a program of its own makes for another one. */
+static bool is_attempts(const struct attempts *a, const struct pool_layout_block *b, const struct frame *f)
+{
+	return b->ns > a->began_ns && (failed_in(a, b->thread) || !python_is_frame(f));
+}
+
 static void note_left(struct attempts *a, const struct pool_layout_segment *s)
 {
 	const struct selection *selection = a->diagnosis->selection;
 	for (uint32_t i = 0; i < s->block_count; i++) {
 		const struct pool_layout_block *b = &s->blocks[i];
-		const struct model_site *site = b->ns > a->began_ns && b->ns <= a->before_ns
-							? model_site(selection->model, s->process, b->site)
-							: NULL;
+		const struct model_site *site =
+			b->ns <= a->before_ns ? model_site(selection->model, s->process, b->site) : NULL;
 		const struct frame *f =
 			site ? frame_of(a, stacks_of(selection->stacks, reader_process(selection->reader, s->process),
 						     site->node, site->node2))
 			     : NULL;
 		struct attempt_line *line = f ? line_of(a, f) : NULL;
-		if (line && (failed_in(a, b->thread) || !python_is_frame(f)))
-			line->left += b->size;
+		if (line)
+			*(is_attempts(a, b, f) ? &line->left : &a->others) += b->size;
 	}
 }
 
@@ -315,7 +319,8 @@ static int set_attempts(struct diagnosis *diagnosis, struct evidence_device *e, 
 		most = !most || a.lines[i].left > most->left ? &a.lines[i] : most;
 	}
 	e->attempts.site = most ? diagnosis_site(diagnosis, most->stack) : NULL;
-	e->attempts.count = e->attempts.bytes ? count : 0;
+	/* where these lines keep more of what went well, it is not that they failed */
+	e->attempts.count = e->attempts.bytes > a.others ? count : 0;
 	free(a.lines);
 	return error;
 }
