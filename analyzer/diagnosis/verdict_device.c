@@ -595,10 +595,12 @@ enum finding device_phase_peak(const struct evidence *e, const struct evidence_d
 
 /* ---- fragmentation ------------------------------------------------------------------------------------- */
 
-/* Nobody knows what the rest of the step needs: room for as much again, and enough to go on with, speaks for it. */
+/* Nobody knows what the rest of the step needs: room for as much again, of the request and of what its line has loaded
+ * so far, and enough to go on with, speaks for it. */
 static bool is_much(const struct evidence_device *d, uint64_t room)
 {
-	return room >= d->request.bytes && (double)room >= ROOM_GOES_ON * (double)evidence_or(d->total, 0);
+	return room >= higher(d->request.bytes, d->request.loaded) &&
+	       (double)room >= ROOM_GOES_ON * (double)evidence_or(d->total, 0);
 }
 
 /* With it the rest of the step fits, too: another request that fails in the same step is no help. */
@@ -765,6 +767,13 @@ static enum confidence fragmentation_confidence(const struct evidence_device *d,
 	return evidence_known(d->pool.largest_hole) ? CONFIDENCE_shown : CONFIDENCE_either;
 }
 
+/* By what goes on growing for certain. */
+static bool will_be_filled(const struct evidence_device *d)
+{
+	const struct evidence_growth *most = largest_growth(d);
+	return most && most->fit.certainty == CERTAINTY_HIGH && would_do(d, growing_bytes(d));
+}
+
 static enum finding fragmented(const struct evidence *e, const struct evidence_device *d, const struct balance *b,
 			       struct verdict *out)
 {
@@ -783,6 +792,7 @@ static enum finding fragmented(const struct evidence *e, const struct evidence_d
 		SAY(evidence, steps_will_fill, .first = d->step_first, .latest = d->step_latest);
 	say_pins(d, out);
 	advise_on_holes(d, b->unused, &out->advice);
+	out->shown = best_setting(d) && !will_be_filled(d);
 	return holds(out, e, packed, fragmentation_confidence(d, b));
 }
 
@@ -864,6 +874,7 @@ static enum finding kept_by_graphs(const struct evidence *e, const struct eviden
 			SAY(&out->advice, capture_early);
 		else
 			SAY(&out->advice, empty_before_capture);
+		out->shown = r->known && r->emptied_fits;
 		return holds(out, e, g->common_idle, CONFIDENCE_one_open);
 	}
 	if (!by_itself(d, g->unused))
@@ -900,6 +911,7 @@ static enum finding kept_beside(const struct evidence *e, const struct evidence_
 	SAY(&out->advice, empty_cache);
 	if (r->known)
 		SAY(&out->advice, replayed_gives, .bytes = r->cached);
+	out->shown = r->known;
 	SAY(&out->advice, or_cap_pool, .need = balance_of(d).need);
 	return holds(out, e, unused, CONFIDENCE_counted);
 }

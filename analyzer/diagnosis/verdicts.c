@@ -117,7 +117,7 @@ static bool is_doubtful(const struct verdict *v)
 }
 
 /* A device's failure is not explained by the host, nor by a device that refused nothing. What is doubtful comes last,
- * then bytes count. */
+ * and first that whose advice was replayed as enough; then bytes count. */
 static int by_rank(const void *a, const void *b)
 {
 	const struct verdict *x = a, *y = b;
@@ -125,6 +125,8 @@ static int by_rank(const void *a, const void *b)
 		return x->beside ? 1 : -1;
 	if (is_doubtful(x) != is_doubtful(y))
 		return is_doubtful(x) ? 1 : -1;
+	if (x->shown != y->shown)
+		return x->shown ? -1 : 1;
 	if (x->bytes != y->bytes)
 		return x->bytes > y->bytes ? -1 : 1;
 	return (int)x->kind - (int)y->kind;

@@ -58,6 +58,7 @@ struct verdict {
 	struct reasons evidence;              /* of a FINDING_UNKNOWN what is missing */
 	struct reasons advice;                /* empty: there is none */
 	const char *sites[VERDICT_SITES];     /* borrowed from the evidence; NULL at the end if fewer */
+	bool shown;                           /* its first advice was replayed, and is enough */
 	bool beside;                          /* of somewhere else than the device whose memory ended the program */
 };
 

@@ -33,6 +33,12 @@ def case_holes_that_leave_much_are_the_cause():
     mt.check(verdict["certainty"] == "medium" and "no earlier step says" in verdict["evidence"], verdict["evidence"])
 
 
+def case_layers_are_no_steps():
+    """Forty of one forward pass recur, but keep what they make: none tells what is still to come."""
+    verdict = check("forty_layers")
+    mt.check("which is not known" in verdict["advice"] and "need at least" in verdict["advice"], verdict["advice"])
+
+
 def case_two_leaks_at_one_pace():
     """Nothing tells that one thing holds both."""
     check_both_lines("two_lists", 70000, 45000)

@@ -27,6 +27,12 @@ def case_steps_that_need_more_are_no_holes():
     mt.check(holes in ([], ["low"]), "certainty of holes: %s" % holes)
 
 
+def case_holes_that_a_few_more_layers_fill():
+    """A setting under which loading goes on for a moment is no help."""
+    verdict = check("masters")
+    mt.check("which is not known" in verdict["advice"], verdict["advice"])
+
+
 def case_workers_on_a_card_are_its_own():
     verdict = check("workers_on_card")
     mt.check("3 workers that it started itself hold" in verdict["evidence"] and "let workers keep nothing" in verdict["advice"], verdict)

@@ -513,6 +513,44 @@ TEST(a_setting_that_grants_one_request_is_no_help)
 	CHECK(SAYS(FRAGMENTATION, setting_brief));
 }
 
+/* A line that loads may go on for as long again as it has. */
+TEST(a_setting_that_does_not_outlast_loading_is_no_help)
+{
+	begin(24, 2, 0.5, 17, 20);
+	device.request.rise = EVIDENCE_UNKNOWN;
+	device.request.loaded = G(4);
+	setting(0, "expandable_segments:True", true, 4.1, 20);
+	judge();
+	CHECK(SAYS(FRAGMENTATION, setting_fits));
+	device.pool.replay.settings[0].spare = G(3.9);
+	judge();
+	CHECK(SAYS(FRAGMENTATION, setting_brief) && held(VERDICT_FRAGMENTATION)->confidence < 0.5);
+	CHECK(held(VERDICT_CAPACITY));
+}
+
+TEST(what_was_replayed_as_enough_comes_first)
+{
+	begin(24, 2, 0.5, 17.4, 20); /* 2.6 GiB in holes */
+	device.pool.largest_hole = G(1);
+	copied(5, 2, 40);
+	judge();
+	CHECK(found.held[0].kind == VERDICT_COPIES && held(VERDICT_FRAGMENTATION));
+	setting(0, "expandable_segments:True", true, 1, 20);
+	judge();
+	CHECK(found.held[0].kind == VERDICT_FRAGMENTATION && held(VERDICT_COPIES));
+	device.pool.replay.settings[0].fits = false;
+	judge();
+	CHECK(found.held[0].kind == VERDICT_COPIES);
+	device.pool.replay.settings[0].fits = true;
+	device.copies.count = 0;
+	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 5); /* which fills the room */
+	judge();
+	CHECK(found.held[0].kind == VERDICT_LEAK && held(VERDICT_FRAGMENTATION));
+	growths[0].fit.certainty = CERTAINTY_MEDIUM;
+	judge();
+	CHECK(found.held[0].kind == VERDICT_FRAGMENTATION && held(VERDICT_LEAK));
+}
+
 /* Each needs more than those before: holes would have been filled soon, if that is twice as much as they are. */
 TEST(steps_that_need_more_and_more)
 {

@@ -304,6 +304,13 @@ const struct track_finding *findings_track(const struct findings *f, const struc
 	return NULL;
 }
 
+bool findings_steps_tell(const struct findings *f, const struct step_list *steps, uint32_t device)
+{
+	const struct track_finding *t =
+		findings_track(f, &(struct growth_place){ steps->process->id, MODEL_POOL, device });
+	return !t || t->growth.outlook != OUTLOOK_GROWS || timeline_steps_are_sure(steps);
+}
+
 static bool is_same(const struct owner_finding *f, enum model_kind kind, const struct owner *o)
 {
 	return f->kind == kind && !memcmp(&f->owner->key, &o->key, sizeof(o->key));

@@ -60,6 +60,10 @@ int findings_add_tracks(struct findings *f, const struct timeline *timeline, con
 /* NULL: it has less than COHORTS_LEAST. */
 const struct track_finding *findings_track(const struct findings *f, const struct growth_place *place);
 
+/* Whether the steps on a device tell what the next one needs. Turns of a loop that nobody marked may be layers of one
+ * step: where hardly anything is freed from one to the next, they don't. */
+bool findings_steps_tell(const struct findings *f, const struct step_list *steps, uint32_t device);
+
 /* The finding of the same owner (of the same query but for what is measured), of the device on which it grew most;
  * NULL: there is none. */
 const struct owner_finding *findings_find(const struct findings *f, enum model_kind kind, const struct owner *o);
