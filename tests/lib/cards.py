@@ -19,10 +19,17 @@ def table():
     return {name: (kinds.split("|"), None if function == "-" else function, opens.split()) for name, kinds, function, opens in rows}
 
 
+def environment_of(path):
+    """What it sets itself before it imports PyTorch, which here is imported first."""
+    with open(path, encoding="utf-8") as file:
+        return dict(re.findall(r"^# environment: (\w+)=(.*)$", file.read(), re.M))
+
+
 @functools.lru_cache(None)
 def run(name, *arguments):
     path = os.path.join(PLACE, name + ".py")
-    done = gpu.run([gpu.python(), "-c", truths.LATE, path, *arguments], env={"MEMTRACE_PAUSED": "1"}, timeout=300, **gpu.settings_of(path))
+    env = dict(environment_of(path), MEMTRACE_PAUSED="1")
+    done = gpu.run([gpu.python(), "-c", truths.LATE, path, *arguments], env=env, timeout=300, **gpu.settings_of(path))
     mt.check(os.path.isdir(done.trace.path), "%s left no trace: %s" % (name, done.err[-500:]))
     return done
 

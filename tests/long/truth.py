@@ -27,6 +27,11 @@ def case_steps_that_need_more_are_no_holes():
     mt.check(holes in ([], ["low"]), "certainty of holes: %s" % holes)
 
 
+def case_fourteen_turns_tell_enough():
+    """What they keep is a leak, though they are too few for a step to be known by them."""
+    check("generations")
+
+
 def case_holes_that_a_few_more_layers_fill():
     """A setting under which loading goes on for a moment is no help."""
     verdict = check("masters")

@@ -4,6 +4,7 @@ truth: leak of encode. 300 MiB of features a call stay in `report`, the rest of 
 helps: bound the report (healthy), or keep numbers.
 """
 # standin: DEVICES=79G CONTEXT=520M
+# environment: PYTORCH_ALLOC_CONF=backend:cudaMallocAsync
 import collections
 import os
 import sys
