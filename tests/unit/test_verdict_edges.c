@@ -58,6 +58,10 @@ TEST(shortage_is_a_range_where_the_pool_has_unused_memory)
 	begin(24, 5, 0.5, 18, 18.5);
 	judge();
 	CHECK(SAYS(CAPACITY, short_by_range, .least = G(4), .missing = G(4.5)));
+	CHECK(SAYS(CAPACITY, need_up_to, .missing = G(4.5)));
+	device.request.rise = EVIDENCE_UNKNOWN;
+	CHECK(now(VERDICT_CAPACITY) && SAYS(CAPACITY, need_less, .missing = G(4)) && SAYS(CAPACITY, and_what_comes));
+	device.request.rise = device.request.bytes;
 	CHECK_EQ(held(VERDICT_CAPACITY)->bytes, G(4.5));
 	begin(24, 5, 0.5, 18.42, 18.5); /* less than 2 % between them */
 	judge();

@@ -110,7 +110,7 @@ TEST(capacity_says_what_to_change)
 		device.holder.bytes = G(5);
 		device.holder.blocks = 3;
 		judge();
-		CHECK(SAYS(CAPACITY, need_less, .missing = G(3)) &&
+		CHECK(SAYS(CAPACITY, need_up_to, .missing = G(3)) &&
 		      says(VERDICT_CAPACITY, ways[i].way,
 			   FIGURES(.used = device.most_for_bytes, .site = "model.py:7 forward", .bytes = G(5))));
 	}
@@ -811,7 +811,7 @@ TEST(another_device_has_room)
 	device.roomiest.total = G(24);
 	device.roomiest.free = G(1.5); /* just what is missing */
 	judge();
-	CHECK(SAYS(CAPACITY, part_elsewhere, .other = "cuda:1", .free = G(1.5)) && SAYS(CAPACITY, need_less));
+	CHECK(SAYS(CAPACITY, part_elsewhere, .other = "cuda:1", .free = G(1.5)) && SAYS(CAPACITY, need_up_to));
 	device.roomiest.free--;
 	judge();
 	CHECK(LACKS(CAPACITY, part_elsewhere));
