@@ -33,31 +33,16 @@ static struct {
 #undef Q
 } ask;
 
-static uint32_t asked;   /* mt_wrap_generation + 1 when the functions were looked up */
-static uint32_t missing; /* look-ups in vain */
-
-/* The driver is there once anything has succeeded; until then a few look-ups are made in vain. */
-static int is_there(void)
+static void look_up(void)
 {
-	uint32_t now = __atomic_load_n(&mt_wrap_generation, __ATOMIC_RELAXED) + 1;
-
-	if (__builtin_expect(__atomic_load_n(&asked, __ATOMIC_ACQUIRE) == now, 1))
-		return 1;
-	if (__atomic_load_n(&missing, __ATOMIC_RELAXED) > 100)
-		return 0;
-	if (!mt_library_symbol(&mt_lib_CUDA, "cuCtxGetDevice")) {
-		__atomic_add_fetch(&missing, 1, __ATOMIC_RELAXED);
-		return 0;
-	}
-	/* threads that come here at once write the same */
 #define Q(name, params) ask.name = (CUresult(*) params)(uintptr_t)mt_library_symbol(&mt_lib_CUDA, #name);
 	QUESTIONS(Q)
 #undef Q
-	__atomic_store_n(&asked, now, __ATOMIC_RELEASE);
-	return 1;
 }
 
-#define CAN(name) (is_there() && ask.name)
+static struct mt_asked asked = { .library = &mt_lib_CUDA, .name = "cuCtxGetDevice", .look_up = look_up };
+
+#define CAN(name) (mt_asked_there(&asked) && ask.name)
 
 int mt_cuda_current(void)
 {

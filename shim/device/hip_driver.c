@@ -34,34 +34,25 @@ static struct {
 #undef Q
 } ask;
 
-static uint32_t asked;   /* mt_wrap_generation + 1 when the functions were looked up */
-static uint32_t missing; /* look-ups in vain */
-static int version;      /* 70151802 = 7.1.51802 */
+static int version; /* 70151802 = 7.1.51802 */
 
-/* Look-ups in vain are few: whoever comes here has got HIP, or asks once. */
-int mt_hip_is_there(void)
+static void look_up(void)
 {
-	uint32_t now = __atomic_load_n(&mt_wrap_generation, __ATOMIC_RELAXED) + 1;
-
-	if (__builtin_expect(__atomic_load_n(&asked, __ATOMIC_ACQUIRE) == now, 1))
-		return 1;
-	if (__atomic_load_n(&missing, __ATOMIC_RELAXED) > 100)
-		return 0;
-	if (!mt_library_symbol(&mt_lib_HIP, "hipGetDevice")) {
-		__atomic_add_fetch(&missing, 1, __ATOMIC_RELAXED);
-		return 0;
-	}
-	/* threads that come here at once write the same */
 #define Q(name, params) ask.name = (hipError_t(*) params)(uintptr_t)mt_library_symbol(&mt_lib_HIP, #name);
 	QUESTIONS(Q)
 #undef Q
 	if (!ask.hipRuntimeGetVersion || ask.hipRuntimeGetVersion(&version) != 0)
 		version = 0;
-	__atomic_store_n(&asked, now, __ATOMIC_RELEASE);
-	return 1;
 }
 
-#define CAN(name) (mt_hip_is_there() && ask.name)
+static struct mt_asked asked = { .library = &mt_lib_HIP, .name = "hipGetDevice", .look_up = look_up };
+
+int mt_hip_is_there(void)
+{
+	return mt_asked_there(&asked);
+}
+
+#define CAN(name) (mt_asked_there(&asked) && ask.name)
 
 int mt_hip_asks_freely(void)
 {

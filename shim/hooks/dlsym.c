@@ -171,6 +171,21 @@ void *mt_library_symbol(const struct mt_library *library, const char *name)
 	return found ? found : mt_symbols_search(MT_PREFIX, library->prefix, name, NULL);
 }
 
+int mt_asked_find(struct mt_asked *a)
+{
+	uint32_t now = __atomic_load_n(&mt_wrap_generation, __ATOMIC_RELAXED) + 1;
+
+	if (__atomic_load_n(&a->missing, __ATOMIC_RELAXED) > 100)
+		return 0;
+	if (!mt_library_symbol(a->library, a->name)) {
+		__atomic_add_fetch(&a->missing, 1, __ATOMIC_RELAXED);
+		return 0;
+	}
+	a->look_up();
+	__atomic_store_n(&a->when, now, __ATOMIC_RELEASE);
+	return 1;
+}
+
 /* ---- dlsym ---- */
 
 /* The text of the thread's last error is freed by the second call. */

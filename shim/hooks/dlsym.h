@@ -88,6 +88,27 @@ static inline void *mt_slot_real(const struct mt_wrapped *row, struct mt_slot *s
  * nor kept from being unloaded. */
 void *mt_library_symbol(const struct mt_library *library, const char *name);
 
+/* A library that the shim asks questions. Its functions are looked up when the first one is asked, and again when a
+ * library was loaded since that has some of them. */
+struct mt_asked {
+	const struct mt_library *library;
+	const char *name;      /* a function that every version has */
+	void (*look_up)(void); /* all functions; threads that do so at once write the same */
+	uint32_t when;         /* mt_wrap_generation + 1 of the last time */
+	uint32_t missing;      /* look-ups in vain: a few are made until the library is there */
+};
+
+/* Slow part of mt_asked_there(). */
+int mt_asked_find(struct mt_asked *a);
+
+/* Whether the library is there. Then its functions have been looked up. */
+static inline int mt_asked_there(struct mt_asked *a)
+{
+	uint32_t now = __atomic_load_n(&mt_wrap_generation, __ATOMIC_RELAXED) + 1;
+
+	return __builtin_expect(__atomic_load_n(&a->when, __ATOMIC_ACQUIRE) == now, 1) || mt_asked_find(a);
+}
+
 /* The real function behind a wrapper's address, or NULL if it is no wrapper's. */
 void *mt_wrap_real(const void *p);
 
