@@ -1,4 +1,4 @@
-# truth: leak remember -; The weights of each epoch are copied into a list, of which the last five are averaged
+# truth: leak - -; The weights of each epoch are copied into a list, of which the last five are averaged; what they share is made anew by fit()
 # truth(healthy): passes - -; it keeps five
 import sys
 import numpy as np
