@@ -50,9 +50,7 @@ struct evidence_request {
 	/* where they don't tell: what its own work would still have asked for at least, with the request; 0 = not
 	 * known */
 	uint64_t ahead;
-	const char *ahead_for; /* "the optimizer's state" */
-	/* kept by its line, which only loads: it may keep as much again; 0 = it does more */
-	uint64_t loaded;
+	const char *ahead_for;    /* "the optimizer's state" */
 	unsigned failures;        /* reports of the pool (or failed calls without one) */
 	unsigned driver_failures; /* refused driver calls that belong to this one */
 	enum evidence_caller caller;

@@ -526,18 +526,6 @@ static bool was_long_enough(const struct diagnosis *diagnosis, uint32_t process,
 	return cohorts_clock(timeline_cohorts(diagnosis->timeline), process, kind, device).count >= LEAST_COHORTS;
 }
 
-static uint64_t loaded_by_line(struct diagnosis *diagnosis, const struct evidence_device *e,
-			       const struct model_oom *oom)
-{
-	const struct process *p = reader_process(diagnosis->selection->reader, oom->process);
-	const uint32_t stack = stacks_of(diagnosis->selection->stacks, p, oom->node, oom->node2);
-	const char *site = stack ? diagnosis_site(diagnosis, stack) : NULL;
-	for (size_t i = 0; site && i < e->growth.count; i++)
-		if (e->growth.items[i].outlook == OUTLOOK_GROWS && !strcmp(e->growth.items[i].site, site))
-			return e->growth.items[i].bytes;
-	return 0;
-}
-
 int evidence_time_device(struct diagnosis *diagnosis, struct evidence_device *e, uint32_t device,
 			 const struct model_oom *oom)
 {
@@ -562,7 +550,6 @@ int evidence_time_device(struct diagnosis *diagnosis, struct evidence_device *e,
 	int error = e->growth_known ? add_growth(&pool, &e->growth.items, &e->growth.count) : 0;
 	if (error == 0 && e->growth_known)
 		error = add_growth(&memory, &e->growth.items, &e->growth.count);
-	e->request.loaded = oom ? loaded_by_line(diagnosis, e, oom) : 0;
 	for (size_t i = 0; i < e->growth.count && list && oom; i++)
 		if (evidence_is_leak(&e->growth.items[i])) {
 			e->graph_nodes = graph_nodes(diagnosis, list->process->id);

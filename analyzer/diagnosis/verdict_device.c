@@ -595,12 +595,10 @@ enum finding device_phase_peak(const struct evidence *e, const struct evidence_d
 
 /* ---- fragmentation ------------------------------------------------------------------------------------- */
 
-/* Nobody knows what the rest of the step needs: room for as much again, of the request and of what its line has loaded
- * so far, and enough to go on with, speaks for it. */
+/* Nobody knows what the rest of the step needs: room for as much again, and enough to go on with, speaks for it. */
 static bool is_much(const struct evidence_device *d, uint64_t room)
 {
-	return room >= higher(d->request.bytes, d->request.loaded) &&
-	       (double)room >= ROOM_GOES_ON * (double)evidence_or(d->total, 0);
+	return room >= d->request.bytes && (double)room >= ROOM_GOES_ON * (double)evidence_or(d->total, 0);
 }
 
 /* With it the rest of the step fits, too: another request that fails in the same step is no help. */

@@ -32,12 +32,6 @@ def case_fourteen_turns_tell_enough():
     check("generations")
 
 
-def case_holes_that_a_few_more_layers_fill():
-    """A setting under which loading goes on for a moment is no help."""
-    verdict = check("masters")
-    mt.check("which is not known" in verdict["advice"], verdict["advice"])
-
-
 def case_workers_on_a_card_are_its_own():
     verdict = check("workers_on_card")
     mt.check("3 workers that it started itself hold" in verdict["evidence"] and "let workers keep nothing" in verdict["advice"], verdict)

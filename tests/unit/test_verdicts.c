@@ -513,21 +513,6 @@ TEST(a_setting_that_grants_one_request_is_no_help)
 	CHECK(SAYS(FRAGMENTATION, setting_brief));
 }
 
-/* A line that loads may go on for as long again as it has. */
-TEST(a_setting_that_does_not_outlast_loading_is_no_help)
-{
-	begin(24, 2, 0.5, 17, 20);
-	device.request.rise = EVIDENCE_UNKNOWN;
-	device.request.loaded = G(4);
-	setting(0, "expandable_segments:True", true, 4.1, 20);
-	judge();
-	CHECK(SAYS(FRAGMENTATION, setting_fits));
-	device.pool.replay.settings[0].spare = G(3.9);
-	judge();
-	CHECK(SAYS(FRAGMENTATION, setting_brief) && held(VERDICT_FRAGMENTATION)->confidence < 0.5);
-	CHECK(held(VERDICT_CAPACITY));
-}
-
 TEST(what_was_replayed_as_enough_comes_first)
 {
 	begin(24, 2, 0.5, 17.4, 20); /* 2.6 GiB in holes */
