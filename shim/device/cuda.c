@@ -15,6 +15,7 @@
 
 #include "shim/device/cuda.h"
 #include "shim/device/device.h"
+#include "shim/device/sizes.h"
 #include "shim/hooks/hooks.h"
 
 enum {
@@ -38,13 +39,6 @@ typedef cudaError_t status_CUDART;
 
 /* ---- what the rows of the table say of sizes ---- */
 
-static inline uint64_t product(uint64_t a, uint64_t b)
-{
-	uint64_t n;
-
-	return __builtin_mul_overflow(a, b, &n) ? MT_MAX_SIZE : n;
-}
-
 /* p is evaluated after success alone: it looks where a call that failed may have had nowhere to write. */
 #define range_of(status, p) ((status) ? 0 : mt_cuda_range((uintptr_t)(p)))
 
@@ -53,13 +47,6 @@ static inline uint64_t texels(const struct cudaChannelFormatDesc *d, struct cuda
 {
 	return mt_cuda_texel_bytes(d, e, levels, flags);
 }
-
-#define ARRAY2D(d) \
-	((d) ? mt_cuda_array_bytes((d)->Format, (d)->NumChannels, (uint64_t[]){ (d)->Width, (d)->Height, 0 }, 1, 0) : 0)
-#define ARRAY3D(d, levels) \
-	((d) ? mt_cuda_array_bytes((d)->Format, (d)->NumChannels, (uint64_t[]){ (d)->Width, (d)->Height, (d)->Depth }, \
-				   levels, (d)->Flags) \
-	     : 0)
 
 /* ---- what a call leaves in the trace ---- */
 

@@ -14,6 +14,7 @@
 #include "shim/device/cuda.h"
 #include "shim/device/device.h"
 #include "shim/device/hip.h"
+#include "shim/device/sizes.h"
 #include "shim/hooks/hooks.h"
 
 enum {
@@ -22,14 +23,7 @@ enum {
 	NO_DEVICE = 100,   /* hipErrorNoDevice: what a call is answered that no library is there for */
 };
 
-/* ---- what the rows of the table say of sizes: formats and kinds of texels have CUDA's numbers ---- */
-
-static inline uint64_t product(uint64_t a, uint64_t b)
-{
-	uint64_t n;
-
-	return __builtin_mul_overflow(a, b, &n) ? MT_MAX_SIZE : n;
-}
+/* ---- what the rows of the table say of sizes ---- */
 
 /* p is evaluated after success alone: it looks where a call that failed may have had nowhere to write. */
 #define range_of(status, p) ((status) ? 0 : mt_hip_range((uintptr_t)(p)))
@@ -42,13 +36,6 @@ static uint64_t texels(const hipChannelFormatDesc *d, hipExtent e, unsigned leve
 				       flags)
 		 : 0;
 }
-
-#define ARRAY2D(d) \
-	((d) ? mt_cuda_array_bytes((d)->Format, (d)->NumChannels, (uint64_t[]){ (d)->Width, (d)->Height, 0 }, 1, 0) : 0)
-#define ARRAY3D(d, levels) \
-	((d) ? mt_cuda_array_bytes((d)->Format, (d)->NumChannels, (uint64_t[]){ (d)->Width, (d)->Height, (d)->Depth }, \
-				   levels, (d)->Flags) \
-	     : 0)
 
 /* ---- what a call leaves in the trace ---- */
 

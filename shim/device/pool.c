@@ -95,6 +95,20 @@ static enum vendor cuda_or_hip(void)
 	return v;
 }
 
+/* Whether PrivateUse1 is torch_npu's. Asked once, as its library is there before its first block. */
+static int is_npu(void)
+{
+	enum { UNASKED, NO, YES };
+	static uint8_t known;
+	uint8_t is = __atomic_load_n(&known, __ATOMIC_RELAXED);
+
+	if (is == UNASKED) {
+		is = REAL(ROW_npuStream, void *) ? YES : NO;
+		__atomic_store_n(&known, is, __ATOMIC_RELAXED);
+	}
+	return is == YES;
+}
+
 /* By c10::DeviceType. What torch_npu reports comes by mstx, with what is below it. */
 static enum vendor vendor_of(struct c10_device device)
 {
@@ -104,7 +118,7 @@ static enum vendor vendor_of(struct c10_device device)
 		return NOBODY;
 	if (device.type == TYPE_CUDA || device.type == TYPE_HIP)
 		return cuda_or_hip();
-	if (device.type == TYPE_PRIVATE && REAL(ROW_npuStream, void *))
+	if (device.type == TYPE_PRIVATE && is_npu())
 		return NOBODY;
 	return device.type == TYPE_XPU ? XPU : ANOTHER;
 }
@@ -197,14 +211,15 @@ uint64_t mt_pool_unasked(uint64_t bytes)
 
 static __attribute__((noinline)) void note(void *p, int64_t size, struct c10_device device, const void *caller)
 {
-	enum vendor vendor = vendor_of(device);
-	struct mt_device_event event = { .hook = MT_HOOK_c10_reportMemoryUsageToProfiler,
-					 .class = class_on(vendor),
-					 .addr = (uintptr_t)p };
+	struct mt_device_event event = { .hook = MT_HOOK_c10_reportMemoryUsageToProfiler, .addr = (uintptr_t)p };
 	int kept = errno;
+	enum vendor vendor = vendor_of(device);
 
-	if (vendor == NOBODY)
+	if (vendor == NOBODY) {
+		errno = kept;
 		return;
+	}
+	event.class = class_on(vendor);
 	event.device = device_id(vendor, device.index);
 	if (size > 0) {
 		uint64_t unasked = mt_pool_unasked((uint64_t)size);
@@ -244,17 +259,17 @@ MT_EXPORT void mt_entry_0_c10_reportOutOfMemoryToProfiler(int64_t size, size_t a
 {
 	void (*real)(int64_t, size_t, size_t, struct c10_device) =
 		REAL(ROW_c10_reportOutOfMemoryToProfiler, void (*)(int64_t, size_t, size_t, struct c10_device));
-	enum vendor vendor = mt_process_state() != MT_STATE_OFF ? vendor_of(device) : NOBODY;
 	struct mt_device_event event = { .hook = MT_HOOK_c10_reportOutOfMemoryToProfiler,
-					 .class = class_on(vendor),
 					 .bytes = (uint64_t)size,
 					 .stream = allocated,
 					 .other = reserved,
 					 .caller = MT_CALLER };
 	int kept = errno;
+	enum vendor vendor = mt_process_state() != MT_STATE_OFF ? vendor_of(device) : NOBODY;
 	uint64_t free = 0, total = 0;
 
 	if (vendor != NOBODY) {
+		event.class = class_on(vendor);
 		event.device = device_id(vendor, device.index);
 		event.capture = capture_of(vendor, current_stream(vendor, device.index));
 		memory_of(vendor, device.index, &free, &total);

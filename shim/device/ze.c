@@ -81,7 +81,8 @@ static uint64_t range(ze_context_handle_t c, const void *p)
 #define DRIVERS 8u
 
 static ze_device_handle_t devices[MT_ORDINALS]; /* GPUs; written once */
-static uint32_t device_count;                   /* 0 = not listed yet */
+static uint32_t device_count;
+static uint8_t listed;
 
 static int is_gpu(ze_device_handle_t device)
 {
@@ -108,7 +109,8 @@ static void list_devices(void)
 			if (is_gpu(found[k]))
 				devices[n++] = found[k];
 	}
-	__atomic_store_n(&device_count, n, __ATOMIC_RELEASE);
+	device_count = n;
+	__atomic_store_n(&listed, 1, __ATOMIC_RELEASE);
 }
 
 static int place_in_list(ze_device_handle_t device)
@@ -126,7 +128,7 @@ static int ordinal_of(ze_device_handle_t device)
 
 	if (!device)
 		return -1;
-	if (!__atomic_load_n(&device_count, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&listed, __ATOMIC_ACQUIRE))
 		list_devices();
 	ordinal = place_in_list(device);
 	if (ordinal < 0 && CAN(zeDeviceGetRootDevice) && ask.zeDeviceGetRootDevice(device, &root) == 0 && root)
@@ -168,7 +170,7 @@ static void describe(unsigned ordinal, struct mt_device_facts *facts)
 
 uint32_t mt_ze_id(int ordinal)
 {
-	if (ordinal >= 0 && !__atomic_load_n(&device_count, __ATOMIC_ACQUIRE))
+	if (ordinal >= 0 && !__atomic_load_n(&listed, __ATOMIC_ACQUIRE))
 		list_devices();
 	return ordinal < 0 ? 0 : mt_device_id(MT_BACKEND_XPU, (unsigned)ordinal, describe);
 }

@@ -39,6 +39,7 @@ void mt_ring_tables(struct mt_tables *t)
 	rings = mt_tables_take(t, MAX_RINGS * sizeof(*rings));
 }
 
+/* A word of struct mt_stack lies between. */
 _Static_assert(sizeof(struct mt_ring) + sizeof(uint64_t) <= MT_STACK_BEFORE,
 	       "a thread with little to do touches one page");
 

@@ -116,7 +116,7 @@ REPORT, OOM = "c10_reportMemoryUsageToProfiler", "c10_reportOutOfMemoryToProfile
 
 
 def case_pool():
-    """PyTorch's blocks: of ROCm as types 1 and 6, of XPU. libc10_hip.so has its functions under its own names, or under CUDA's."""
+    """PyTorch's blocks: of ROCm as types 1 and 6, of XPU, of PrivateUse1. libc10_hip.so has its functions under its own names, or under CUDA's."""
     folder = libraries()
     fakecuda.cc("-shared", "-fPIC", "-o", folder + "/libc10.so", fakecuda.SOURCES + "/c10.c", "-Wl,-soname,libc10.so")
     for names in ("HIP", "CUDA"):
@@ -130,6 +130,8 @@ def case_pool():
             told = [("device-info", OOM, free, 1 << 30, 10, 0, 0, 0, None)] if free else []
             compare([
                 ("device-alloc", REPORT, 0x1000, 512, 10, 0, 0, 0, None),
+                ("device-alloc", REPORT, 0x4800, 100, 1, 0, 0, 0, None),
+                ("device-free", REPORT, 0x4800, 0, 1, 0, 0, 0, None),
                 ("device-alloc", REPORT, 0x2000, 1024, 10, 1, 0x700, 0, None),
                 ("device-alloc", REPORT, 0x4000, 2048, 1, 0, 0, 0, None),
                 ("device-alloc", REPORT, 0x5000, 4096, 10, 0, 0xca00, 0, captured),
@@ -144,7 +146,7 @@ def case_pool():
             ], [(e["record"], e["hook"], e["addr"], e["size"], e["class"], e["ordinal"], e["stream"], e["status"], e.get("capture"))
                 for e in raw_events(trace)])
             devices = json.loads(trace.tool("report", "--json").out)["devices"]
-            mt.equal(sorted(d["name"] for d in devices), ["hip:0", "hip:1", "xpu:0"])
+            mt.equal(sorted(d["name"] for d in devices), ["device:0", "hip:0", "hip:1", "xpu:0"])
 
 
 def case_not_asked_for_where_it_is_not_loaded():

@@ -1,5 +1,6 @@
 /* Reports blocks as PyTorch's caching allocators for ROCm and XPU do. Prints what reached libc10, and HIP's last error. Linked with the
  * stand-ins of libc10.so and libc10_hip.so, and the fake libamdhip64.so. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,10 +17,14 @@ extern int hipMalloc(void **p, size_t n), hipPeekAtLastError(void);
 
 int main(void)
 {
-	struct device first = { 1, 0 }, second = { 6, 1 }, xpu = { 12, 0 }, processor = { 0, -1 };
+	struct device first = { 1, 0 }, second = { 6, 1 }, xpu = { 12, 0 }, processor = { 0, -1 }, other = { 20, 0 };
 	void *p;
 
+	errno = 77; /* stays: the first report looks for libraries */
 	report((void *)0x1000, 512, 512, 1 << 21, first);
+	report((void *)0x4800, 100, 100, 0, other);
+	report((void *)0x4800, -100, 0, 0, other);
+	printf("errno %d\n", errno);
 	report((void *)0x2000, 1024, 1024, 1 << 21, second);
 	report((void *)0x3000, 99, 99, 0, processor);
 	report((void *)0x4000, 2048, 2048, 1 << 21, xpu);
