@@ -132,7 +132,7 @@ static void end_job(struct folding *f, struct recorder *r, int result)
 	struct folded *file = remembered(f, j->name);
 	if (result < 0) {
 		unlink(j->temp);
-		recorder_charge(r, -(int64_t)j->out_end);
+		recorder_charge(r, j->out_end, 0);
 	}
 	if (file) {
 		bool poor = result < 0 || j->out_end > j->copied / 16 * 15,
@@ -203,7 +203,7 @@ void folding_settle(struct recorder *r)
 			unlinkat(dirfd(dir), entry->d_name, 0);
 		else if (fold_is_trace(entry->d_name, name) &&
 			 !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
-			bytes += (uint64_t)st.st_size;
+			bytes += recorder_disk((uint64_t)st.st_size);
 	}
 	if (dir)
 		closedir(dir);
@@ -211,5 +211,5 @@ void folding_settle(struct recorder *r)
 		return;
 	uint64_t counted = __atomic_load_n(&s->trace_bytes, __ATOMIC_RELAXED);
 	r->trace_bytes = counted;
-	recorder_charge(r, (int64_t)(bytes - counted));
+	recorder_charge(r, counted, bytes);
 }

@@ -178,9 +178,9 @@ static int write_out(struct job *j, struct recorder *r, const void *data, size_t
 		errno = ENOSPC;
 		return error_errno(MT_EOUTPUT, j->temp, (int64_t)j->out_end);
 	}
-	recorder_charge(r, (int64_t)bytes);
 	uint64_t to = j->out_end;
 	j->out_end += bytes;
+	recorder_charge(r, to, j->out_end);
 	if (!write_at(j->out, to, data, bytes))
 		return error_errno(MT_EOUTPUT, j->temp, (int64_t)to);
 	if (j->out_end - j->synced > SYNC_BYTES) { /* so that the last fsync() has little to do */
@@ -256,7 +256,7 @@ static int end_window(struct job *j, struct recorder *r)
 		return fold_begin_window(j);
 	for (size_t i = j->first; i < j->end; i++)
 		j->parts[i].target = 0;
-	recorder_charge(r, -(int64_t)out);
+	recorder_charge(r, j->out_end, j->window_out);
 	j->out_end = j->window_out;
 	j->synced = j->synced < j->out_end ? j->synced : j->out_end;
 	j->copied = first->offset;
@@ -314,11 +314,11 @@ static int replace(struct job *j, struct recorder *r, uint64_t old_bytes)
 	if (fsync(j->out) || rename(j->temp, j->path))
 		return error_errno(MT_EOUTPUT, j->temp, ERROR_NO_OFFSET);
 	*j->temp = 0;
-	recorder_charge(r, -(int64_t)old_bytes);
+	recorder_charge(r, old_bytes, 0);
 	if (j->p) {
 		close(j->p->trace.fd);
 		j->p->trace.fd = j->out;
-		j->p->trace.end = j->out_end;
+		j->p->trace.end = j->p->trace.charged = j->out_end;
 		j->out = -1;
 	}
 	dir = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -341,7 +341,7 @@ struct job *fold_begin(struct folding *f, struct recorder *r, struct record_proc
 	if (!e)
 		e = fold_begin_window(j);
 	if (!e) {
-		recorder_charge(r, (int64_t)j->out_end);
+		recorder_charge(r, 0, j->out_end);
 		return j;
 	}
 	unlink(j->temp);

@@ -157,11 +157,17 @@ static bool may_grow(const struct record_process *p, const struct recorder *r, u
 	return fstatfs(p->trace.fd, &fs) || (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize >= s->keep_free_bytes + bytes;
 }
 
-void recorder_charge(struct recorder *r, int64_t bytes)
+uint64_t recorder_disk(uint64_t bytes)
+{
+	return (bytes + 4095) & ~(uint64_t)4095;
+}
+
+void recorder_charge(struct recorder *r, uint64_t from, uint64_t to)
 {
 	struct mt_session *s = r->session;
-	__atomic_fetch_add(&s->used_bytes, (uint64_t)bytes, __ATOMIC_RELAXED);
-	r->trace_bytes += (uint64_t)bytes;
+	uint64_t more = recorder_disk(to) - recorder_disk(from);
+	__atomic_fetch_add(&s->used_bytes, more, __ATOMIC_RELAXED);
+	r->trace_bytes += more;
 	__atomic_store_n(&s->trace_mib, (uint32_t)(r->trace_bytes >> 20), __ATOMIC_RELAXED);
 	if (r->counted)
 		__atomic_store_n(&s->trace_bytes, r->trace_bytes, __ATOMIC_RELAXED);
@@ -176,7 +182,8 @@ static int append(struct record_process *p, struct recorder *r)
 	int e = trace_writer_append(&p->trace, &r->block);
 	if (e)
 		return e;
-	recorder_charge(r, (int64_t)r->block.size);
+	recorder_charge(r, p->trace.charged, p->trace.end);
+	p->trace.charged = p->trace.end;
 	return 0;
 }
 

@@ -22,7 +22,7 @@ struct recorder {
 	uid_t owner;                /* of the session */
 	/* other users may write to the directory of raw files: each file's owner is checked */
 	bool shared;
-	uint64_t trace_bytes; /* of blocks written so far, for all processes */
+	uint64_t trace_bytes; /* on the disk, of the traces of all processes */
 	struct codec *codec;
 	struct cut *cut;
 	struct mt_event *slots; /* RECORD_BLOCK_SLOTS */
@@ -74,8 +74,12 @@ void record_process_free(struct record_process *p);
 /* Closes its files, which are opened again when they are needed. */
 void record_process_close_files(struct record_process *p);
 
-/* Counts so many bytes more (or less, if negative) into the session's use of disk, as of traces. */
-void recorder_charge(struct recorder *r, int64_t bytes);
+/* What a file of so many bytes takes on the disk, whose blocks are of 4 KiB: small traces take twice their
+ * bytes. */
+uint64_t recorder_disk(uint64_t bytes);
+
+/* Counts into the session's use of disk that a trace's file has become larger, or smaller. */
+void recorder_charge(struct recorder *r, uint64_t from, uint64_t to);
 
 /* Whether room on disk is kept for folding, which is at work or about to be: events then wait in the rings. */
 bool recorder_waits(const struct recorder *r);

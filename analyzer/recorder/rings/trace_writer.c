@@ -78,6 +78,7 @@ static int continue_file(struct record_trace *t, uint32_t pid, uint32_t image, t
 {
 	struct mt_trace_header header;
 	off_t size = lseek(t->fd, 0, SEEK_END);
+	t->charged = size > 0 ? (uint64_t)size : 0;
 	if (size < (off_t)sizeof(header))
 		return start_file(t, pid, image);
 	if (!read_at(t->fd, 0, &header, sizeof(header)))

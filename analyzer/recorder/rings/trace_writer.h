@@ -9,8 +9,9 @@
 #include "format/codec.h"
 
 struct record_trace {
-	int fd;       /* -1 = not open */
-	uint64_t end; /* offset of the next block */
+	int fd;           /* -1 = not open */
+	uint64_t end;     /* offset of the next block */
+	uint64_t charged; /* bytes of it that count into the session's use of disk: recorder_charge() */
 	char path[4400];
 	bool complete;       /* MT_BLOCK_END is there: nothing is appended any more */
 	uint64_t last_ticks; /* of the last block */
