@@ -161,11 +161,8 @@ static int set_request(struct diagnosis *diagnosis, struct evidence_device *e, c
 		       const struct model_oom *oom)
 {
 	const struct process *p = reader_process(diagnosis->selection->reader, oom->process);
-	const struct step_list *steps = timeline_step_list(diagnosis->timeline, oom->process);
 	const struct steps_rise rise =
-		steps && !findings_steps_tell(&diagnosis->findings, steps, d->index)
-			? (struct steps_rise){ EVIDENCE_UNKNOWN, EVIDENCE_UNKNOWN }
-			: steps_rise(timeline_steps(diagnosis->timeline), oom->process, d->index, oom->at.ns);
+		findings_rise(&diagnosis->findings, diagnosis->timeline, oom->process, d->index, oom->at.ns);
 	e->request = (struct evidence_request){
 		.failed = true,
 		.pid = p->pid,

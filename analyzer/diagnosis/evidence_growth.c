@@ -4,7 +4,6 @@
 #include "analyzer/diagnosis/growth/owner_growth.h"
 #include "analyzer/diagnosis/evidence_shm.h"
 #include "analyzer/symbols/python_arenas.h"
-#include "analyzer/symbols/worker_settings.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
@@ -130,11 +129,6 @@ static const char *extension_of(const struct place *p, const struct owner *o)
 		       : NULL;
 }
 
-static const char *setting_of(const struct place *p, const struct owner *o)
-{
-	return !o->label && o->stack_count ? worker_setting(p->diagnosis->selection->stacks, o->stacks->stack) : NULL;
-}
-
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct owner_growth *t)
 {
 	const struct process *whose = reader_process(p->diagnosis->selection->reader, t->process);
@@ -142,7 +136,7 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 	return (struct evidence_growth){
 		.site = site_of(p->diagnosis, o),
 		.extension = extension_of(p, o),
-		.setting = setting_of(p, o),
+		.setting = owner_setting(o, p->diagnosis->selection->stacks),
 		.of = memory_of(p->kind, arenas),
 		.kind = p->kind,
 		.sites = 1,

@@ -1036,7 +1036,7 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 	const bool range = lacks > b.most_short && d->request.rise_unscaled &&
 			   (double)d->request.rise_unscaled < ALIKE * (double)d->request.rise;
 	const bool steps_tell = evidence_known(d->request.rise);
-	const bool either = b.least_short > 0 && b.most_short - b.least_short > b.most_short / 50;
+	const bool unsure = b.least_short > 0 && b.most_short - b.least_short > b.most_short / 50;
 	if (lacks && (b.least_short == 0 || !steps_tell)) {
 		reasons_add(&out->evidence,
 			    !steps_tell ? REASON_short_ahead
@@ -1050,7 +1050,7 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 					       .name = d->request.ahead_for,
 					       .missing = lacks });
 	} else {
-		if (either)
+		if (unsure)
 			SAY(&out->evidence, short_by_range, .need = d->request.bytes, .free = b.free,
 			    .unused = b.unused, .least = b.least_short, .missing = b.most_short);
 		else
@@ -1059,10 +1059,10 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 		say_rest(&out->evidence, d);
 	}
 	say_elsewhere(d, missing, &out->advice);
-	capacity_advise(d, either && !steps_tell && !lacks ? b.least_short : missing,
+	capacity_advise(d, unsure && !steps_tell && !lacks ? b.least_short : missing,
 			range                                ? REASON_need_up_to
 			: lacks > b.most_short && steps_tell ? REASON_need_about
-			: either && steps_tell               ? REASON_need_up_to
+			: unsure && steps_tell               ? REASON_need_up_to
 							     : REASON_need_less,
 			&out->advice);
 	const bool maybe_holes = b.least_short == 0 && d->pool.known && (steps_tell ? more_needed(d) > 0 : !lacks);

@@ -218,8 +218,6 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 		SAY(advice, free_extension, .extension = most->extension);
 	} else if (most->setting) {
 		SAY(advice, find_holder, .site = most->site);
-		SAY(advice, setting_shows, .setting = most->setting);
-		return;
 	} else if (most->sites > 1) {
 		SAY(advice, find_holder, .site = most->site);
 		if (second)
@@ -233,7 +231,10 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 		SAY(advice, find_holder, .site = most->site);
 		reasons_add(advice, python ? REASON_may_be_dict : REASON_may_be_table, NULL);
 	}
-	SAY(advice, leaks_shows);
+	if (most->setting)
+		SAY(advice, setting_shows, .setting = most->setting);
+	else
+		SAY(advice, leaks_shows);
 }
 
 /* Too short to tell how its heap grew, which is large enough to ask. */

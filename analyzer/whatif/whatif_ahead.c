@@ -89,9 +89,8 @@ struct steps_rise whatif_rest_of_step(const struct whatif_ahead *w, const struct
 	for (unsigned i = 0; i < d->oom_count; i++)
 		if (d->oom[i].process == t->process->id && (!last || d->oom[i].at.ns >= last->at.ns))
 			last = &d->oom[i];
-	const struct step_list *steps = timeline_step_list(w->leaks.timeline, t->process->id);
-	if (last && (!steps || findings_steps_tell(w->leaks.findings, steps, device)))
-		rest = steps_rise(timeline_steps(w->leaks.timeline), t->process->id, device, last->at.ns);
+	if (last)
+		rest = findings_rise(w->leaks.findings, w->leaks.timeline, t->process->id, device, last->at.ns);
 	if (rest.scaled == UINT64_MAX)
 		return rest;
 	return (struct steps_rise){ less(rest.scaled, last->requested_bytes),

@@ -311,6 +311,15 @@ bool findings_steps_tell(const struct findings *f, const struct step_list *steps
 	return !t || t->growth.outlook != OUTLOOK_GROWS || timeline_steps_are_sure(steps);
 }
 
+struct steps_rise findings_rise(const struct findings *f, const struct timeline *timeline, unsigned process,
+				uint32_t device, uint64_t ns)
+{
+	const struct step_list *steps = timeline_step_list(timeline, process);
+	if (steps && !findings_steps_tell(f, steps, device))
+		return (struct steps_rise){ UINT64_MAX, UINT64_MAX };
+	return steps_rise(timeline_steps(timeline), process, device, ns);
+}
+
 static bool is_same(const struct owner_finding *f, enum model_kind kind, const struct owner *o)
 {
 	return f->kind == kind && !memcmp(&f->owner->key, &o->key, sizeof(o->key));

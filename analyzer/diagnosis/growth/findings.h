@@ -64,6 +64,10 @@ const struct track_finding *findings_track(const struct findings *f, const struc
  * step: where hardly anything is freed from one to the next, they don't. */
 bool findings_steps_tell(const struct findings *f, const struct step_list *steps, uint32_t device);
 
+/* steps_rise(), and unknown, too, where the steps don't tell. */
+struct steps_rise findings_rise(const struct findings *f, const struct timeline *timeline, unsigned process,
+				uint32_t device, uint64_t ns);
+
 /* The finding of the same owner (of the same query but for what is measured), of the device on which it grew most;
  * NULL: there is none. */
 const struct owner_finding *findings_find(const struct findings *f, enum model_kind kind, const struct owner *o);

@@ -1,5 +1,6 @@
 #include "analyzer/model/selection/selection.h"
 
+#include "analyzer/symbols/worker_settings.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/system/signal_name.h"
@@ -92,6 +93,11 @@ char *owner_next(const struct owner *o, char **where)
 	*where = f ? frame_where(f) : NULL;
 	free(text);
 	return line;
+}
+
+const char *owner_setting(const struct owner *o, struct stacks *stacks)
+{
+	return o->label || !o->stack_count ? NULL : worker_setting(stacks, o->stacks->stack);
 }
 
 char *owner_range(const struct owner *o)

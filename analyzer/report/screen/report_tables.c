@@ -2,7 +2,6 @@
 #include "analyzer/model/selection/main_process.h"
 #include "analyzer/report/screen/report.h"
 #include "analyzer/symbols/python_arenas.h"
-#include "analyzer/symbols/worker_settings.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 
@@ -308,8 +307,7 @@ static bool next_row(struct table *t, const struct owner *o)
 /* How to know more of an owner whose line nobody knows; of Python's objects also when they came. */
 static char *hint_of(const struct report *r, const struct owner *o)
 {
-	const char *setting =
-		!o->label && o->stack_count ? worker_setting(r->selection->stacks, o->stacks->stack) : NULL;
+	const char *setting = owner_setting(o, r->selection->stacks);
 	if (setting)
 		return output_format("%s shows whose", setting);
 	if (!o->folded || !python_arenas_is_label(o->label))
