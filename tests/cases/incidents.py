@@ -74,11 +74,17 @@ def limited(limit, *arguments):
 
 
 def case_killed_at_once():
-    """Between two looks of the recorder it takes twice what its cgroup may use: the counters say why it was killed."""
-    with Cgroup(512 * MIB) as group:
-        done = gpu.run(group.command([gpu.python(), "-c", "import time\ntime.sleep(2.5)\nb'x' * (1 << 30)"]))
-        report, text = done.trace.report, done.trace.tool("report").out
-        goldens.compare("killed", done.trace)
+    """Between two looks of the recorder it takes twice what its cgroup may use: the counters say why it was killed. Until its memory is given back the
+    kernel may kill the recorder, too: then nobody reads them (samples.py has that), and it is run again."""
+    for _ in range(6):
+        with Cgroup(512 * MIB) as group:
+            done = gpu.run(group.command([gpu.python(), "-c", "import time\ntime.sleep(2.5)\nb'x' * (1 << 30)"]))
+            report, text = done.trace.report, done.trace.tool("report").out
+            kills = group.kills()
+        if kills == 1:
+            break
+    mt.equal(kills, 1, "killed by the kernel")
+    goldens.compare("killed", done.trace)
     mt.equal((done.status, report["status"], report["system"]["oom_kills"]), (-9, "problem", 1))
     limit, = [v for v in report["verdicts"] if v["kind"] == "limit"]
     mt.equal((limit["device"], limit["certainty"]), ("host", "high"))

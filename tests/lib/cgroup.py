@@ -39,6 +39,11 @@ class Cgroup:
                         used=int(self.read("memory.usage_in_bytes")))
         return dict({name: facts[name] for name in ("anon", "file", "shmem", "kernel")}, used=int(self.read("memory.current")))
 
+    def kills(self):
+        """How many the kernel has killed in it for want of memory."""
+        lines = self.read("memory.oom_control" if self.version == 1 else "memory.events").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+
     def command(self, words):
         """The command in the cgroup, and whoever starts it outside."""
         return ["/bin/sh", "-c", 'echo $$ > "$0"; exec "$@"', os.path.join(self.path, "cgroup.procs"), *words]
