@@ -132,7 +132,7 @@ struct evidence_part {
 struct evidence_growth {
 	const char *site;      /* "train.py:73 save_activation" */
 	const char *extension; /* the function of a C extension that the site's line called for it; NULL = none */
-	/* of a library's thread: what would show the line that asked (worker_settings.h); NULL = none */
+	/* of a library's thread: what would show the line that asked (shown_by.h); NULL = none */
 	const char *setting;
 	/* on a host "the heap", "mapped memory", "the interpreter's arenas" or "pinned memory"; NULL = the heap */
 	const char *of;

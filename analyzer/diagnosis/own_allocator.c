@@ -2,6 +2,7 @@
 
 #include "analyzer/diagnosis/ledger/managed_heaps.h"
 #include "analyzer/symbols/python_arenas.h"
+#include "analyzer/symbols/shown_by.h"
 #include "analyzer/util/minmax.h"
 
 #include <fnmatch.h>
@@ -92,6 +93,8 @@ struct own_allocator own_allocator_find(const struct selection *sel, const struc
 	if (nameless_blocks >= MANY)
 		own.bytes += nameless;
 	const uint64_t resident = resident_beside_heap(sel, samples, m);
+	own.library = own.frame && own.frame->library ? own.frame->library : m->process->exe;
+	own.setting = allocator_setting(own.library);
 	own.resident = resident == UINT64_MAX ? own.bytes : lower(own.bytes, less(resident, arenas));
 	bool enough = own.resident >= OWN_ALLOCATOR_LEAST_BYTES &&
 		      own.resident / TIMES_HEAP >= m->kind[MODEL_HEAP].peak_bytes;

@@ -16,6 +16,8 @@ struct own_allocator {
 	 * sample */
 	uint64_t resident;
 	const struct frame *frame; /* the function of it that maps most; NULL = it has no name. Borrowed */
+	const char *library;       /* whose it is: the path of a library, or of the program. Borrowed */
+	const char *setting;       /* with which it calls malloc instead (shown_by.h); NULL = none is known */
 };
 
 /* `samples` may be NULL. */

@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import gpu
 import mt
 from screen import FIGURE, Figure
 
@@ -329,13 +330,39 @@ def case_linked_allocator_is_noticed():
     wide = trace.tool("report").out
     mt.check(re.search(r"^\d+ ownheap has its own allocator \(malloc  ownheap\.c:\d+\): what is in its 65\.0 MiB is not seen$", wide, re.M), wide)
     mt.check(re.search(r"^\d+ ownheap has its own allocator: what is in its 65\.0 MiB is not seen$", trace.summary(), re.M), trace.summary())
-    own = mt.shimmed([mt.program("ownheap"), "64", "reserve"]).trace.settle().processes[0]["own_allocator"]
+    trace = mt.shimmed([mt.program("ownheap"), "64", "reserve"]).trace.settle()
+    own = trace.processes[0]["own_allocator"]
     mt.check(own["mapped_bytes"] >= 1 << 30, "address space that it has reserved: %s" % own)
     mt.between(64 << 20, own["resident_bytes"], 66 << 20, "what is in memory of it")
+    words = " ".join(trace.summary().split())
+    mt.check(re.search(r"peak 1\.\d+ GiB mapped at \S+ s, 1\.\d+ GiB of it address space of ownheap's allocator, 6[456]\.\d MiB of that resident \(sampled\)", words), words)
     for arguments in (["64", "data"], ["4"]):
         other = mt.shimmed([mt.program("ownheap"), *arguments]).trace.settle()
         mt.equal(other.processes[0]["own_allocator"], None, "with %s" % arguments)
         mt.check("its own allocator" not in other.tool("report").out, "with %s" % arguments)
+
+
+def case_setting_that_shows_an_allocator():
+    """Arrow's pool is mimalloc, linked in: the report names the variable with which it calls malloc, and with that variable it is all seen."""
+    python = gpu.python()  # PyTorch's environment has pyarrow
+    program = os.path.join(mt.scratch("arrow"), "arrow.py")
+    with open(program, "w") as file:
+        file.write("import time\nimport pyarrow\nimport pyarrow.compute\n"
+                   "a = pyarrow.array(range(1_000_000))\nkept = []\nfor i in range(16):\n    kept.append(pyarrow.compute.add(a, i))\ntime.sleep(2)\n")
+    trace = mt.shimmed([python, program]).trace.settle()
+    own, kept = trace.processes[0]["own_allocator"], 16 * 8_000_000
+    mt.equal(own["setting"], "ARROW_DEFAULT_MEMORY_POOL=system", "setting")
+    mt.between(kept, own["resident_bytes"], kept + (40 << 20), "what is not seen")
+    wide = mt.execute([mt.MEMTRACE, "report", trace.path], env=mt.clean_env(COLUMNS="200")).out
+    mt.check("not seen; with ARROW_DEFAULT_MEMORY_POOL=system it is" in wide, wide)
+    for line in trace.summary().splitlines():
+        mt.check(len(line) <= 80, line)
+    mt.check(re.search(r"ARROW_DEFAULT_MEMORY_POOL=system shows \S+ MiB of libarrow", trace.summary()), trace.summary())
+    name, _, value = own["setting"].partition("=")
+    seen = mt.shimmed([python, program], env={name: value}).trace.settle()
+    mt.equal(seen.processes[0]["own_allocator"], None, "with that variable")
+    found = sum(s["bytes"] for s in seen.json("peak", "-n", "1000")["sites"] if any((f["file"] or "").endswith("arrow.py") and f["line"] == 7 for f in s["stack"]))
+    mt.between(kept, found, 1.01 * kept, "bytes of the line")
 
 
 def case_timeline_as_csv():

@@ -1,6 +1,6 @@
 #include "analyzer/model/selection/selection.h"
 
-#include "analyzer/symbols/worker_settings.h"
+#include "analyzer/symbols/shown_by.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/system/signal_name.h"

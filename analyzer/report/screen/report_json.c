@@ -48,7 +48,8 @@ static json_t *json_own_allocator(const struct report *r, const struct model_pro
 	json_object_set_new(o, "mapped_bytes", json_bytes(own.bytes));
 	json_object_set_new(o, "resident_bytes", json_bytes(own.resident));
 	json_object_set_new(o, "function", json_text(own.frame ? own.frame->function : NULL));
-	json_object_set_new(o, "library", json_text(own.frame ? own.frame->library : m->process->exe));
+	json_object_set_new(o, "library", json_text(own.library));
+	json_object_set_new(o, "setting", json_text(own.setting));
 	return o;
 }
 

@@ -265,22 +265,27 @@ static void print_own_allocators(const struct report *r)
 						 model_process(sel->model, id));
 		if (!own.bytes)
 			continue;
-		const char *of = own.frame && own.frame->library ? base_name(own.frame->library) : p->name;
+		const char *of = own.frame && own.frame->library ? base_name(own.library) : p->name;
 		char *text = own.frame ? frame_text(own.frame) : NULL,
 		     *where = own.frame && own.frame->file ? frame_where(own.frame) : NULL;
 		char *function =
 			text ? output_format(" (%s%s%s)", text, where ? "  " : "", where ? where : "") : strdup("");
 		char *whose = strcmp(of, p->program) ? output_format("%u %s: %s", p->pid, p->name, of)
 						     : output_format("%u %s", p->pid, p->name);
+		char *with = own.setting ? output_format("; with %s it is", own.setting) : strdup("");
+		char *all = output_format(": what is in its %s is not seen%s", BYTES(own.resident), with ? with : "");
 		output_first_line(STYLE_FAINT,
-				  (char *[]){ output_format("%s has its own allocator%s: what is in its %s is not seen",
-							    whose ? whose : of, function ? function : "",
-							    BYTES(own.resident)),
-					      output_format("%s has its own allocator: what is in its %s is not seen",
-							    whose ? whose : of, BYTES(own.resident)),
-					      output_format("%u: %s has an allocator with %s not seen", p->pid, of,
-							    BYTES(own.resident)) },
+				  (char *[]){ output_format("%s has its own allocator%s%s", whose ? whose : of,
+							    function ? function : "", all ? all : ""),
+					      output_format("%s has its own allocator%s", whose ? whose : of,
+							    all ? all : ""),
+					      own.setting ? output_format("%u: %s shows %s of %s", p->pid, own.setting,
+									  BYTES(own.resident), of)
+							  : output_format("%u: %s has an allocator with %s not seen",
+									  p->pid, of, BYTES(own.resident)) },
 				  3);
+		free(with);
+		free(all);
 		free(whose);
 		free(function);
 		free(text);

@@ -1,0 +1,16 @@
+/* What shows whose memory it is that a library allocates on threads of its own, or with an allocator that is linked in.
+ * The table is shown_by.def. */
+#ifndef MT_SYMBOLS_SHOWN_BY_H
+#define MT_SYMBOLS_SHOWN_BY_H
+
+#include "analyzer/symbols/stacks.h"
+
+/* The setting, as a program writes it, with which blocks of this stack would have a line of the program. NULL = they
+ * have one, or no library in the table made them. */
+const char *worker_setting(struct stacks *s, uint32_t stack);
+
+/* The environment variable with which the allocator of this library would call malloc. NULL = none is known; so may
+ * `library` be. */
+const char *allocator_setting(const char *library);
+
+#endif
