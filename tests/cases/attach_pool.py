@@ -11,9 +11,9 @@ import attaching
 import gpu
 import mt
 import torchbooks
+from agree import BEFORE
 
 PROGRAM = os.path.join(mt.TOP, "tests/programs/pool_before.py")
-BEFORE = "blocks from before the recording"
 
 
 def target_of(threads=0, expandable=False):

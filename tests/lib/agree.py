@@ -16,6 +16,8 @@ OUTLOOKS = {"leak": ("leaks",), "grows": ("grows", "collected"), "backlog": ("ba
 PART = 0.1  # of a kind's peak: more of it over the second half is not "nothing"
 LEAST = 8 << 20  # a rise by less is in no headline
 NEW = 0.002  # of a kind's peak: a stretch whose least is so much above all before it rises to what it never was
+BEFORE = "blocks from before the recording"
+APART = {"heap": "<frozen importlib", "device": BEFORE, "pool": BEFORE}
 FALL = 0.05  # of the run: in which a program frees all as it ends
 CLOSE = 1e-6
 HOST = ("heap", "map", "pinned")
@@ -266,27 +268,29 @@ def rose(points):
     return (max(parts[-1] - parts[most], 0) if len(late) >= len(parts) / 4 and latest else 0), peak, moments
 
 
-def imported(path, at):
-    """Bytes of the heap below imports of Python's, alive then."""
-    words = [mt.MEMTRACE, "peak", "--json", "--force", "--by", "category", "--rows", "all", "--all-frames", "--filter", "<frozen importlib"]
+def apart(path, kind, at):
+    """Bytes of that kind, alive then, that are no growth to the report: APART."""
+    words = [mt.MEMTRACE, "peak", "--json", "--force", "--by", "category", "--rows", "all", "--all-frames", "--filter", APART[kind]]
     done = mt.execute([*words, "--at", "%.9f" % at, path], env=mt.clean_env(**ENV))
     if "no stack of what was alive" in done.err:
         return 0
     mt.check(done.status in (0, 1), "%s" % done)
-    return sum(s["bytes"] for s in json.loads(done.out)["sites"] if s["memory"] == "heap")
+    return sum(s["bytes"] for s in json.loads(done.out)["sites"] if s["memory"] == kind)
 
 
 def check_nothing(path, said):
     """Where a report says that nothing goes on growing, no kind of memory rose by more than a tenth of its peak over the second half, and went on.
-    Imports are start-up to the report, which leaves out what was made below them: it is asked of what came behind them, and of what is not theirs."""
+    Imports are start-up to the report, which leaves out what was made below them: it is asked of what came behind them, and of what is not theirs.
+    What a pool had when memtrace attached is in the trace from when the pool told it."""
     started = max((p["end_s"] for p in asked(path, "report", "--force")["phases"] if p["name"] == "imports"), default=0)
     for series in asked(path, "timeline", "--force")["series"]:
         if series["process"] is not None or series["kind"] not in ("heap", "pinned", "device", "pool"):
             continue  # one process may begin late; address space is not memory
         more, peak, moments = rose([p for p in series["points"] if p["time_s"] >= started])
         least = max(PART * peak, LEAST)
-        if more > least and series["kind"] == "heap":
-            more -= max(imported(path, moments[1]) - imported(path, moments[0]), 0)
+        if more > least and series["kind"] in APART:
+            then, now = (apart(path, series["kind"], at) for at in moments)
+            more -= max(now - then, 0)
         mt.check(more <= least, "%s says nothing goes on growing, and %s %s of %s rose by %d of %d bytes over its second half" %
                  (path, series["kind"], series["device"] or "", series["name"], more, peak))
 
