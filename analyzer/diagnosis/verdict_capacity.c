@@ -1,5 +1,7 @@
 #include "analyzer/diagnosis/verdict_capacity.h"
 
+#include <string.h>
+
 #define KEPT_BLOCKS       16 /* of one size, by one line that holds most of what they are for: something keeps them */
 #define KEPT_PART         0.75
 #define STEP_NOTABLE_RISE 0.05 /* of the device */
@@ -33,6 +35,13 @@ static bool is_models(const struct evidence_device *d)
 	       d->most_for == CATEGORY_optimizer;
 }
 
+/* Of the line that holds most; NULL = it has none. */
+static const struct evidence_growth *holders_backlog(const struct evidence_device *d)
+{
+	const struct evidence_growth *g = evidence_largest(d->growth.items, d->growth.count, OUTLOOK_BACKLOG);
+	return g && g->site && d->holder.site && !strcmp(g->site, d->holder.site) ? g : NULL;
+}
+
 bool capacity_is_kept(const struct evidence_device *d)
 {
 	return !is_models(d) && d->most_for != CATEGORY_workspace && d->holder.each &&
@@ -49,10 +58,13 @@ void capacity_advise(const struct evidence_device *d, uint64_t missing, enum rea
 	};
 	const char *site = d->holder.site;
 	const struct evidence_growth *passing = evidence_largest(d->growth.items, d->growth.count, OUTLOOK_NEEDS_MORE);
+	const struct evidence_growth *backlog = holders_backlog(d);
 	reasons_add(advice, need, &(struct figures){ .missing = missing });
 	if (!evidence_known(d->request.rise))
 		SAY(advice, and_what_comes);
-	if (is_this_input(d))
+	if (backlog)
+		SAY(advice, backlog_waits, .site = backlog->site, .bytes = backlog->bytes);
+	else if (is_this_input(d))
 		SAY(advice, this_input, .first = d->most_before, .site = site, .bytes = d->holder.bytes);
 	else if (needs_more(d))
 		SAY(advice, steps_need_more, .first = d->step_first, .latest = d->step_latest, .site = site,

@@ -375,6 +375,39 @@ static void backlog(void)
 	}
 }
 
+/* From the start on more comes than goes: what waits came behind all that went. */
+static void never_catches_up(void)
+{
+	static unsigned held[TURNS];
+	const double goes = between(0.1, 0.7);
+	unsigned first = 0;
+	for (unsigned i = 0; i < TURNS; i++) {
+		turn();
+		held[i] = take(3000);
+		while (first < goes * i)
+			drop(held[first++]);
+	}
+}
+
+/* Any of them may go next, and on average none has had the time. */
+static void outlives_the_run(void)
+{
+	static unsigned held[TURNS];
+	const double mean = between(1, 3) * TURNS;
+	unsigned count = 0;
+	for (unsigned i = 0; i < TURNS; i++) {
+		turn();
+		held[count++] = take(3000);
+		for (unsigned k = 0; k < count;)
+			if (between(0, 1) < 1 / mean) {
+				drop(held[k]);
+				held[k] = held[--count];
+			} else {
+				k++;
+			}
+	}
+}
+
 /* What is alive at once lasts as long as ever, but is larger. */
 static void needs_more(void)
 {
@@ -416,6 +449,8 @@ static const struct form {
 	{ "epochs", epochs, 1 << OUTLOOK_PASSES | 1 << OUTLOOK_NONE },
 	{ "days", days, 1 << OUTLOOK_PASSES | 1 << OUTLOOK_NONE },
 	{ "backlog", backlog, 1 << OUTLOOK_BACKLOG },
+	{ "never catches up", never_catches_up, 1 << OUTLOOK_BACKLOG },
+	{ "outlives the run", outlives_the_run, ~(1u << OUTLOOK_BACKLOG) },
 	{ "needs more", needs_more, 1 << OUTLOOK_NEEDS_MORE },
 };
 

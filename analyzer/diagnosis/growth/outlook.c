@@ -24,6 +24,7 @@
 #define EVENLY              0.75 /* of the rise before: so much follows it, where it rises at one pace */
 #define ONE_JUMP            0.8  /* of the rise: if more of it comes at once, it is a jump, and not growth */
 #define OLDER               1.25 /* times as old dies what dies late, in a backlog */
+#define IN_ORDER            0.05 /* of what is alive: less is older than what goes, and it is a queue */
 #define SINGLE              0.5  /* of what came, by stacks that made one block: it is no loop's */
 #define SURE                12   /* cohorts with survivors, and ... */
 #define SURE_CHANCE         0.25 /* ... no long gap: then it is certain */
@@ -106,6 +107,19 @@ static double mean_age(const struct cohort_table *t, unsigned from, unsigned to)
 			bytes += t->died[made][freed];
 		}
 	return bytes > 0 ? sum / bytes : 0;
+}
+
+/* A queue: what goes last came before nearly all that is alive. So its ages tell how long one waits, and that what is
+ * alive is too young to have gone. */
+static bool is_in_order(const struct cohort_table *t, unsigned began, unsigned count)
+{
+	double sum = 0, bytes = 0;
+	for (unsigned freed = count - (count - began) / 4; freed < count; freed++)
+		for (unsigned made = began; made < freed; made++) {
+			sum += t->died[made][freed] * made;
+			bytes += t->died[made][freed];
+		}
+	return bytes > 0 && sum_of(t->alive, 0, (unsigned)(sum / bytes)) < IN_ORDER * sum_of(t->alive, 0, count);
 }
 
 /* Alive at the end of each stretch. */
@@ -415,7 +429,7 @@ struct outlook_found outlook_of(const struct cohort_table *t, const struct cohor
 	const unsigned since = t->since ? t->since - 1 : beginning(levels, whole),
 		       began = since < whole ? since : whole;
 	f.rise = rise(levels + began, whole - began, &evenly);
-	if (stays < fmax(STAYS * alive, OUTLOOK_LEAST_BYTES) && s.rest > STAYS) {
+	if (stays < fmax(STAYS * alive, OUTLOOK_LEAST_BYTES) && s.rest > STAYS && !is_in_order(t, began, whole)) {
 		f.outlook = OUTLOOK_SHORT; /* what doesn't die has not got old enough */
 	} else if (stays < fmax(STAYS * alive, OUTLOOK_LEAST_BYTES)) {
 		judge_passing(&f, t, alive, began);
