@@ -78,7 +78,7 @@ static void judge(struct owner_growth *g, const struct context *x, size_t first)
 				   model_doubt(x->sel->model, process, MODEL_HEAP));
 	free(table);
 	if (owner_growth_may_be_collected(g, of.kind))
-		owner_growth_collect(g, x->sel, stack_of(x, x->sites[first]));
+		owner_growth_collect(g, of.kind, x->sel, stack_of(x, x->sites[first]));
 }
 
 static bool is_first(const struct context *x, size_t i)

@@ -9,6 +9,7 @@ import re
 
 import browser
 import mt
+from growing import COLLECTED
 
 ENV = {"COLUMNS": "400"}
 GROWS = ("leak", "grows", "backlog")
@@ -23,7 +24,6 @@ CLOSE = 1e-6
 HOST = ("heap", "map", "pinned")
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 GROWS_BY = re.compile(r": ([\d.]+ \w+)(?: since [^,]+)?(?:, ([\d.]+ \w+) more each (step|second)| within ([\d.e-]+) s), (\w+)")
-COLLECTED = "in the heap of a runtime that collects garbage"
 FULL = 48  # of the 50 lines that report --all has at most: what is no cause of the failure may be left out
 DIFFER = "opinions differ"
 

@@ -27,6 +27,7 @@ SICK = {"keeps", "cache", "block", "shared", "private", "forks", "stages", "turn
 TRUTH = {form: "leak" for form in (*SICK, "computes")} | {"fill": "grows", "map": "grows", "loads": "grows", "pushes": "grows", "works": "stopped", "warmup": "stopped",
          "file": "passes", "renews": "passes", "epochs": "stopped", "starts": "stopped", "filled": "stopped", "recalls": "stopped",
          "values": "passes", "drops": "passes", "closes": "passes", "pooled": "passes", "frees": "passes"}
+COLLECTED = "in the heap of a runtime that collects garbage"
 PROCESSES = {"forks": 4, "starts": 4}  # of which each accounts for itself
 RATE = "100K/s"  # growth that leaks --fail-over does not allow; a busy machine makes all of them slow
 
@@ -102,4 +103,6 @@ def opinions_of(trace):
 
 
 def outcome(language, form):
-    return opinions_of(record(language, form).trace)
+    """And whether the report says that a heap grew in which only its runtime knows what is alive: then nobody can tell."""
+    trace = record(language, form).trace
+    return opinions_of(trace), any(COLLECTED in fact["evidence"] for fact in trace.report["facts"])

@@ -18,6 +18,7 @@ import types
 
 import growing
 import mt
+from growing import COLLECTED
 
 FOLDER = os.path.join(mt.TOP, "tests/strangers")
 BUILT = os.path.join(mt.BUILD, "tests/strangers")
@@ -139,7 +140,6 @@ def ask(analyzer, *arguments):
 # What the headline says where no verdict does, and of how much.
 HEADLINES = {"leak": r"keeps more and more, ([\d.]+ \w+)", "grows": r"only grew, ([\d.]+ \w+)",
              "backlog": r"falls behind: more waits, and waits longer, ([\d.]+ \w+)"}
-COLLECTED = "in the heap of a runtime that collects garbage"
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 

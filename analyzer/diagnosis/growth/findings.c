@@ -104,7 +104,8 @@ static int judge_track(struct findings *f, const struct timeline *timeline, cons
 				       .bytes = t->bytes };
 	owner_growth_judge(&one->growth, timeline, sel->model, samples, &t->place, &t->table, t->doubt);
 	if (owner_growth_may_be_collected(&one->growth, t->place.kind))
-		owner_growth_collect(&one->growth, sel, largest_stack(timeline_cohorts(timeline), sel, &t->place));
+		owner_growth_collect(&one->growth, t->place.kind, sel,
+				     largest_stack(timeline_cohorts(timeline), sel, &t->place));
 	if (outlook_goes_on(one->growth.outlook))
 		one->rise = owner_growth_rise(steps, track, &one->growth);
 	return 0;

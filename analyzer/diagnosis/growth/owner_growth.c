@@ -572,13 +572,14 @@ static void add_process(struct owner_growth *best, const struct owner_growth *t)
 
 bool owner_growth_may_be_collected(const struct owner_growth *t, enum model_kind kind)
 {
-	return t->outlook == OUTLOOK_BACKLOG || (kind == MODEL_MAP && outlook_goes_on(t->outlook));
+	return t->outlook == OUTLOOK_BACKLOG ||
+	       ((kind == MODEL_MAP || kind == MODEL_HEAP) && outlook_goes_on(t->outlook));
 }
 
-void owner_growth_collect(struct owner_growth *t, const struct selection *sel, uint32_t stack)
+void owner_growth_collect(struct owner_growth *t, enum model_kind kind, const struct selection *sel, uint32_t stack)
 {
 	const bool waits = t->outlook == OUTLOOK_BACKLOG;
-	if (!managed_heaps_stack(sel, stack))
+	if (kind == MODEL_HEAP && !waits ? !managed_heaps_books(sel, stack) : !managed_heaps_stack(sel, stack))
 		return;
 	t->outlook = waits ? OUTLOOK_NEEDS_MORE : OUTLOOK_COLLECTED;
 	if (waits)
@@ -607,7 +608,7 @@ static void judge_members(struct owner_growth *best, const struct timeline *time
 	if (of.kind == MODEL_HEAP && process_is_picked(reader_process(sel->reader, site->process)))
 		set_mean_block(&t, o->bytes, o->blocks);
 	if (o->stack_count && owner_growth_may_be_collected(&t, of.kind))
-		owner_growth_collect(&t, sel, o->stacks->stack);
+		owner_growth_collect(&t, of.kind, sel, o->stacks->stack);
 	if (outlook_foretells(t.outlook))
 		look_ahead(&t, timeline, sel, site);
 	add_process(best, &t);

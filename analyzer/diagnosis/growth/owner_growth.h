@@ -48,9 +48,9 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 bool owner_growth_may_be_collected(const struct owner_growth *t, enum model_kind kind);
 
 /* Corrects the outlook of one that may be collected, if a runtime with a collector allocated at `stack` (0: no stack).
- * What is freed in that runtime's mappings is not seen (COLLECTED). A block of the heap is freed when the collector
- * runs, so its age tells of no backlog. */
-void owner_growth_collect(struct owner_growth *t, const struct selection *sel, uint32_t stack);
+ * What is freed in that runtime's mappings is not seen, and its own blocks of malloc's heap go with these (COLLECTED).
+ * Others are freed when the collector runs, so their age tells of no backlog. */
+void owner_growth_collect(struct owner_growth *t, enum model_kind kind, const struct selection *sel, uint32_t stack);
 
 /* Of an owner's members; .growth.kind is none if they don't grow, or if lost events may have made it
  * (.growth.unproven). */

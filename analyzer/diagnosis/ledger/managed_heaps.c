@@ -39,14 +39,32 @@ static const struct {
 	{ NULL, "*/libluajit-*" },
 };
 
+static bool is_function(size_t row, const struct frame *f)
+{
+	return runtimes[row].function && f->name && fnmatch(runtimes[row].function, f->name, 0) == 0;
+}
+
 static const void *ask_runtime(void *arg, const struct frame *f)
 {
 	(void)arg;
 	for (size_t i = 0; i < sizeof(runtimes) / sizeof(*runtimes); i++)
-		if ((runtimes[i].function && f->name && fnmatch(runtimes[i].function, f->name, 0) == 0) ||
+		if (is_function(i, f) ||
 		    (runtimes[i].library && f->library && fnmatch(runtimes[i].library, f->library, 0) == 0))
 			return &runtimes[i];
 	return NULL;
+}
+
+bool managed_heaps_books(const struct selection *sel, uint32_t stack)
+{
+	struct stack_walk w = { .next = stack };
+	bool known;
+	do
+		known = stack_step(sel->stacks, &w);
+	while (known && w.class == FRAME_ALLOCATOR);
+	for (size_t i = 0; known && i < sizeof(runtimes) / sizeof(*runtimes); i++)
+		if (is_function(i, w.frame))
+			return true;
+	return false;
 }
 
 bool managed_heaps_stack(const struct selection *sel, uint32_t stack)
