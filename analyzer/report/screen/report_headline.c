@@ -61,8 +61,8 @@ static char *device_peak(const struct report *r, const struct diagnosis_space *s
 	return text;
 }
 
-/* ", 1.07 GiB of it address space of libarrow.so.2600's allocator, 283.3 MiB of that resident (sampled)", if most of what was
- * mapped is what an allocator has reserved and does not use; else NULL. */
+/* ", 1.07 GiB of it address space of libarrow.so.2600's allocator, 283.3 MiB of that resident (sampled)", if most of
+ * what was mapped is what an allocator has reserved and does not use; else NULL. */
 static char *reserved_share(const struct report *r, uint64_t peak)
 {
 	const struct selection *sel = r->selection;
