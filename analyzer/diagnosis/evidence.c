@@ -7,6 +7,7 @@
 #include "analyzer/diagnosis/evidence_replay.h"
 #include "analyzer/diagnosis/pins.h"
 #include "analyzer/model/pool_layout.h"
+#include "analyzer/replay/pool/replay.h"
 #include "analyzer/diagnosis/growth/process_piles.h"
 #include "analyzer/diagnosis/evidence_shm.h"
 #include "analyzer/symbols/python_frames.h"
@@ -601,6 +602,7 @@ static int set_device(struct diagnosis *diagnosis, struct evidence_device *e, co
 	*e = evidence_device_none();
 	e->name = d->name;
 	e->uuid = d->uuid;
+	e->conf = replay_variable(d->backend);
 	set_most(diagnosis, e, &diagnosis->spaces[1 + d->index]);
 	e->no_graph = has_no_graph(diagnosis, &diagnosis->spaces[1 + d->index], oom);
 	e->total = l->total;

@@ -260,6 +260,7 @@ struct evidence_pin {
 struct evidence_device {
 	const char *name; /* "cuda:0" */
 	const char *uuid;
+	const char *conf;     /* replay_variable() of its backend */
 	uint64_t total, free; /* at the failure, else at the peak */
 	struct evidence_request request;
 	struct evidence_pool pool;

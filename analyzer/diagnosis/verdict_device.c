@@ -636,9 +636,8 @@ static void say_other_settings(const struct evidence_device *d, const struct evi
 		const struct evidence_setting *s = &d->pool.replay.settings[i];
 		if (s == best || !s->fits || !lasts(d, s))
 			continue;
-		if (!any)
-			SAY(advice, fits_also);
-		SAY(advice, setting_spare, .setting = s->name, .bytes = s->spare);
+		reasons_add(advice, any ? REASON_and_with : REASON_fits_also,
+			    &(struct figures){ .setting = s->name, .bytes = s->spare });
 		any = true;
 	}
 }
@@ -660,15 +659,16 @@ static void advise_on_holes(const struct evidence_device *d, uint64_t bytes, str
 	const bool failed = d->request.failed;
 	const struct evidence_replay *r = &d->pool.replay;
 	const struct evidence_setting *best = best_setting(d), *brief = failed ? brief_setting(d) : NULL;
+	if (best)
+		SAY(advice, start_with, .name = d->conf);
 	if (best && failed) {
 		SAY(advice, setting_fits, .setting = best->name, .bytes = best->spare);
 		say_other_settings(d, best, advice);
-		return;
-	}
-	if (best) {
+	} else if (best) {
 		SAY(advice, setting_saves, .setting = best->name, .bytes = r->reserved - best->reserved);
-		return;
 	}
+	if (best)
+		return;
 	if (r->known && r->count && brief) {
 		SAY(advice, setting_brief, .count = r->count, .setting = brief->name, .bytes = brief->spare);
 	} else if (r->known && r->count && !r->sizes_unknown) {
@@ -676,6 +676,7 @@ static void advise_on_holes(const struct evidence_device *d, uint64_t bytes, str
 	} else if (d->pool.expandable) {
 		SAY(advice, expandable_already);
 	} else {
+		SAY(advice, start_with, .name = d->conf);
 		reasons_add(advice, failed ? REASON_expandable_wins : REASON_expandable_joins,
 			    &(struct figures){ .bytes = bytes });
 		return;

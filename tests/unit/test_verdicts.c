@@ -626,7 +626,7 @@ TEST(advice_is_what_the_replay_says)
 	CHECK_EQ(held(VERDICT_FRAGMENTATION)->bytes, G(3));
 	CHECK(SAYS(FRAGMENTATION, packed_less, .bytes = G(3)));
 	CHECK(SAYS(FRAGMENTATION, setting_fits, .setting = "max_split_size_mb:64", .bytes = G(1.5)) &&
-	      SAYS(FRAGMENTATION, setting_spare, .setting = "expandable_segments:True", .bytes = G(1)));
+	      SAYS(FRAGMENTATION, fits_also, .setting = "expandable_segments:True", .bytes = G(1)));
 	CHECK(held(VERDICT_FRAGMENTATION)->advice.count == 3 /* nor a third one */);
 }
 

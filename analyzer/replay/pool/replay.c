@@ -370,17 +370,26 @@ static struct cuda_pool_settings default_settings(const struct replay_track *t)
 	return s;
 }
 
+static const struct {
+	const char *name;
+	uint32_t backend; /* 0 = of all */
+} variables[] = { { "PYTORCH_CUDA_ALLOC_CONF=", MT_BACKEND_CUDA },
+		  { "PYTORCH_CUDA_ALLOC_CONF=", MT_BACKEND_HIP },
+		  { "PYTORCH_HIP_ALLOC_CONF=", MT_BACKEND_HIP },
+		  { "PYTORCH_NPU_ALLOC_CONF=", MT_BACKEND_ASCEND },
+		  { "PYTORCH_ALLOC_CONF=", 0 } };
+
+const char *replay_variable(uint32_t backend)
+{
+	unsigned k = 0;
+	while (variables[k].backend && variables[k].backend != backend)
+		k++;
+	return variables[k].name;
+}
+
 /* What its process's variables say. */
 static void note_settings(struct replay_track *f, bool files)
 {
-	static const struct {
-		const char *name;
-		uint32_t backend; /* 0 = of all */
-	} variables[] = { { "PYTORCH_CUDA_ALLOC_CONF=", MT_BACKEND_CUDA },
-			  { "PYTORCH_CUDA_ALLOC_CONF=", MT_BACKEND_HIP },
-			  { "PYTORCH_HIP_ALLOC_CONF=", MT_BACKEND_HIP },
-			  { "PYTORCH_NPU_ALLOC_CONF=", MT_BACKEND_ASCEND },
-			  { "PYTORCH_ALLOC_CONF=", 0 } };
 	const uint32_t backend = f->device ? f->device->backend : MT_BACKEND_CUDA;
 	const uint64_t total = f->device ? f->device->total_bytes : 0;
 	f->framework = framework_of(f->process, backend, files);

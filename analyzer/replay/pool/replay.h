@@ -36,6 +36,9 @@ struct replay_case {
 extern const char *const replay_usual[];
 extern const size_t replay_usual_count;
 
+/* "PYTORCH_CUDA_ALLOC_CONF=", the variable that the allocator for devices of this backend reads settings from. */
+const char *replay_variable(uint32_t backend);
+
 /* A request of the program's. */
 struct replay_moment {
 	uint64_t request, ns, bytes; /* request: its number in the pool, from 1 */
