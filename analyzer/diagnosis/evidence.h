@@ -351,6 +351,7 @@ enum { EVIDENCE_HEAP_SETTINGS = 8 };
 struct evidence_heap_setting {
 	const char *name; /* "MALLOC_ARENA_MAX=2" */
 	bool helps;
+	bool once;     /* a call, which gives back what is free then */
 	uint64_t less; /* resident at the end than in the run */
 	double time;   /* in malloc, as a part of the run's */
 };

@@ -54,6 +54,7 @@ static void judge(struct evidence_host *h, const struct heap_replay *r, const st
 		h->heap.settings[h->heap.count++] = (struct evidence_heap_setting){
 			.name = q->settings[i].trim ? "malloc_trim(0)" : q->names[i],
 			.helps = (double)less >= HELPS * (double)h->kept,
+			.once = q->settings[i].trim,
 			.less = less,
 			.time = r->own.call_ns ? (double)o->call_ns / (double)r->own.call_ns : 1,
 		};

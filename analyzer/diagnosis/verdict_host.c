@@ -369,6 +369,8 @@ static void say_replayed(const struct evidence_heap *heap, struct reasons *advic
 		if (i)
 			SAY(advice, next_setting);
 		SAY(advice, malloc_setting, .setting = s->name, .bytes = s->less, .times = s->time);
+		if (s->once)
+			SAY(advice, gives_once);
 	}
 	if (!heap->settings[0].helps)
 		SAY(advice, no_malloc_setting, .count = heap->count);

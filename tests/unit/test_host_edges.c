@@ -473,11 +473,19 @@ TEST(what_allocators_keep_is_replayed)
 	evidence.host.keeper = 7;
 	CHECK(now(VERDICT_RETAINED) && SAYS(RETAINED, replay_heap, .pid = 7));
 	evidence.host.heap = (struct evidence_heap){
-		.settings = { { "MALLOC_ARENA_MAX=2", true, G(1.5), 0.5 }, { "jemalloc", false, 1, 2 } }, .count = 2
+		.settings = { { .name = "MALLOC_ARENA_MAX=2", .helps = true, .less = G(1.5), .time = 0.5 },
+			      { .name = "jemalloc", .less = 1, .time = 2 } },
+		.count = 2
 	};
 	judge();
 	CHECK(SAYS(RETAINED, malloc_setting, .setting = "MALLOC_ARENA_MAX=2", .bytes = G(1.5), .times = 0.5));
 	CHECK(!said(held(VERDICT_RETAINED), REASON_malloc_setting, FIGURES(.setting = "jemalloc")));
+	CHECK(LACKS(RETAINED, gives_once));
+	evidence.host.heap.settings[1] =
+		(struct evidence_heap_setting){ .name = "malloc_trim(0)", .helps = true, .once = true, .less = G(1) };
+	judge();
+	CHECK(SAYS(RETAINED, malloc_setting, .setting = "malloc_trim(0)") && SAYS(RETAINED, gives_once));
+	evidence.host.heap.settings[1].helps = false;
 	evidence.host.heap.settings[0].helps = false;
 	judge();
 	CHECK(SAYS(RETAINED, no_malloc_setting, .count = 2));
