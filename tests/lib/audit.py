@@ -92,7 +92,7 @@ class Audit(Host, Devices):
                 first = Figure(firsts["LARGEST OWNERS of [a-z]+:"][1])
                 low, high = 100 * (first.value - first.half) / most, 100 * (first.value + first.half) / most
                 self.take(line, row, 5, lambda text: low - 0.51 <= float(text) <= high + 0.51, "whose most of it is")
-        for line, row in self.each(r"^peak (FIGURE) (of heap|mapped) at (TIME)(?:, (\d+) % of it .*)?$"):
+        for line, row in self.each(r"^peak (FIGURE) (of heap|mapped) at (TIME)(?:, (\d+) % of it .*|, .* address space .*)?$"):
             sums, near = (kept.host, books.NEAR[0]) if row[2] == "of heap" else (kept.maps, books.NEAR[1])
             self.take(line, row, 1, (sums.peak_bytes - near, sums.peak_bytes + near), "the peak")
             self.take(line, row, 3, self.peak_time(sums), "when it was")

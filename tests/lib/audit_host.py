@@ -66,8 +66,13 @@ class Host(Claims):
         own = {str(p["pid"]): p["own_allocator"] for p in self.report["processes"] if p["own_allocator"]}
         named = {os.path.basename(one["library"]) for one in own.values()}
         most = max([p.map.peak_bytes for p in self.done.books.process.values()] + [0])
-        self.claim(r"^(\d+)(?: \S+)?: (\S+) has its own allocator(?: \((.+)\))?: what is in its (FIGURE) is not seen$", lambda pid: pid in own,
-                   lambda library: library in named, lambda function: True, (0, most), what="allocators of their own", count=(0, len(own)))
+        self.claim(r"^(\d+): (\S+=\S+) shows (FIGURE) of (\S+)$", lambda pid: pid in own, lambda setting: any(setting == one["setting"] for one in own.values()),
+                           (0, most), lambda library: library in named, what="allocators of their own that a setting shows", count=range(len(own) + 1))
+        self.claim(r"^(\d+)(?: \S+)?: (\S+) has its own allocator(?: \((.+)\))?: what is in its (FIGURE) is not seen(?:; with (\S+) it is)?$", lambda pid: pid in own,
+                   lambda library: library in named, lambda function: True, (0, most), lambda setting: any(setting == one["setting"] for one in own.values()),
+                   what="allocators of their own", count=range(len(own) + 1))
+        self.claim(r", (FIGURE) of it address space of (\S+)'s allocator,", (0, most), lambda library: library in named, what="address space of an allocator", count=(0, 1))
+        self.claim(r"(FIGURE) of that resident \(sampled\)$", (0, most), what="what an allocator uses", count=(0, 1))
 
     def process_table(self):
         done = self.done
