@@ -232,19 +232,6 @@ static void only_fills(void)
 		take(bytes * between(0.5, 1.5));
 }
 
-/* At its end it puts together what it has found, and does nothing else. */
-static void fills_at_last(void)
-{
-	const double bytes = between(100, 1200);
-	const int last = (int)(between(0.1, 0.4) * TURNS);
-	for (int i = 0; i < TURNS; i++) {
-		turn();
-		turn();
-	}
-	for (int i = 0; i < last; i++)
-		take(bytes * between(0.5, 1.5));
-}
-
 static void load(double part, double first)
 {
 	const int until = (int)(part * TURNS);
@@ -432,7 +419,6 @@ static const struct form {
 	{ "leak beside long-lived blocks", leak_beside_long_lived, 1 << OUTLOOK_LEAKS },
 	{ "leak in epochs", leak_in_epochs, 1 << OUTLOOK_LEAKS },
 	{ "only fills", only_fills, 1 << OUTLOOK_GROWS },
-	{ "fills at last", fills_at_last, 1 << OUTLOOK_SHORT },
 	{ "load", loads, 1 << OUTLOOK_STOPPED },
 	{ "warm-up", warms_up, 1 << OUTLOOK_STOPPED },
 	{ "cache that fills", cache_fills, 1 << OUTLOOK_STOPPED },

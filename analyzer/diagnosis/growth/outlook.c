@@ -338,12 +338,6 @@ static bool is_full(const struct stay *s, const double *levels, unsigned from, u
 	return rise < LEVELS_OFF * stays && stays - rise > SURE_OF * sqrt(variance_of_sum(more, late, count));
 }
 
-/* It only fills, behind more work of another kind: what a program does last has no end that could be seen. */
-static bool is_last_work(const struct cohort_clock *k, unsigned from, unsigned count)
-{
-	return from >= count - from && freed_since(k, 0, from) >= WORKS;
-}
-
 static void judge_since(struct outlook_found *f, const struct stay *s, const struct cohort_clock *clock,
 			const double *levels, unsigned from)
 {
@@ -358,9 +352,8 @@ static void judge_since(struct outlook_found *f, const struct stay *s, const str
 	f->outlook = stopped || levels_off(s->bytes, from, s->count) || is_full(s, levels, from, f->count - 1)
 			     ? OUTLOOK_STOPPED
 		     : f->members < (f->freed < WORKS ? OUTLOOK_LEAST : OUTLOOK_MANY) ? OUTLOOK_SHORT
-		     : f->freed >= WORKS                                              ? OUTLOOK_LEAKS
-		     : is_last_work(clock, from, f->count)                            ? OUTLOOK_SHORT
-										      : OUTLOOK_GROWS;
+		     : f->freed < WORKS                                               ? OUTLOOK_GROWS
+										      : OUTLOOK_LEAKS;
 	f->certainty = f->members >= SURE && chance >= SURE_CHANCE ? CERTAINTY_HIGH : CERTAINTY_MEDIUM;
 }
 
