@@ -659,16 +659,16 @@ static void advise_on_holes(const struct evidence_device *d, uint64_t bytes, str
 	const bool failed = d->request.failed;
 	const struct evidence_replay *r = &d->pool.replay;
 	const struct evidence_setting *best = best_setting(d), *brief = failed ? brief_setting(d) : NULL;
-	if (best)
+	if (best) {
 		SAY(advice, start_with, .name = d->conf);
-	if (best && failed) {
+		if (!failed) {
+			SAY(advice, setting_saves, .setting = best->name, .bytes = r->reserved - best->reserved);
+			return;
+		}
 		SAY(advice, setting_fits, .setting = best->name, .bytes = best->spare);
 		say_other_settings(d, best, advice);
-	} else if (best) {
-		SAY(advice, setting_saves, .setting = best->name, .bytes = r->reserved - best->reserved);
-	}
-	if (best)
 		return;
+	}
 	if (r->known && r->count && brief) {
 		SAY(advice, setting_brief, .count = r->count, .setting = brief->name, .bytes = brief->spare);
 	} else if (r->known && r->count && !r->sizes_unknown) {

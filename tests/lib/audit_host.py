@@ -71,7 +71,7 @@ class Host(Claims):
         self.claim(r"^(\d+)(?: \S+)?: (\S+) has its own allocator(?: \((.+)\))?: what is in its (FIGURE) is not seen(?:; with (\S+) it is)?$", lambda pid: pid in own,
                    lambda library: library in named, lambda function: True, (0, most), lambda setting: any(setting == one["setting"] for one in own.values()),
                    what="allocators of their own", count=range(len(own) + 1))
-        self.claim(r", (FIGURE) of it address space of (\S+)'s allocator,", (0, most), lambda library: library in named, what="address space of an allocator", count=(0, 1))
+        self.claim(r", (FIGURE) of it address space of (\S+)'s allocator,", (most // 2, most), lambda library: library in named, what="address space of an allocator", count=(0, 1))
         self.claim(r"(FIGURE) of that resident \(sampled\)$", (0, most), what="what an allocator uses", count=(0, 1))
 
     def process_table(self):

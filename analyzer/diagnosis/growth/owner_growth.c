@@ -579,7 +579,7 @@ bool owner_growth_may_be_collected(const struct owner_growth *t, enum model_kind
 void owner_growth_collect(struct owner_growth *t, enum model_kind kind, const struct selection *sel, uint32_t stack)
 {
 	const bool waits = t->outlook == OUTLOOK_BACKLOG;
-	if (kind == MODEL_HEAP && !waits ? !managed_heaps_books(sel, stack) : !managed_heaps_stack(sel, stack))
+	if (kind == MODEL_HEAP && !waits ? !managed_heaps_malloc(sel, stack) : !managed_heaps_stack(sel, stack))
 		return;
 	t->outlook = waits ? OUTLOOK_NEEDS_MORE : OUTLOOK_COLLECTED;
 	if (waits)

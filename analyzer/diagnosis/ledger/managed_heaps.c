@@ -54,7 +54,7 @@ static const void *ask_runtime(void *arg, const struct frame *f)
 	return NULL;
 }
 
-bool managed_heaps_books(const struct selection *sel, uint32_t stack)
+bool managed_heaps_malloc(const struct selection *sel, uint32_t stack)
 {
 	struct stack_walk w = { .next = stack };
 	bool known;

@@ -17,8 +17,8 @@ struct managed_heaps {
 /* Whether a runtime mapped it. */
 bool managed_heaps_stack(const struct selection *sel, uint32_t stack);
 
-/* Whether a runtime's own function called malloc for it: its books about its heap, which grow and shrink with that. */
-bool managed_heaps_books(const struct selection *sel, uint32_t stack);
+/* Whether a runtime's own function called malloc: what it needs to manage its heap grows and shrinks with that heap. */
+bool managed_heaps_malloc(const struct selection *sel, uint32_t stack);
 
 /* At the ledger's moment. */
 struct managed_heaps managed_heaps_find(const struct selection *sel, const struct host_memory *s);
