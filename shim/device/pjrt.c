@@ -3,9 +3,10 @@
  * our wrapper returns a copy of the table with functions of ours in it. Whoever dispatches calls these on the thread
  * that runs the Python line.
  *
- *   on a device   a buffer is a block of that device: of CUDA's it is one of a pool, since the driver's hooks see where
- *                 the pool has its memory; of any other's nothing else is seen (pjrt_buffers.c). It ends when it is
- *                 deleted, destroyed or donated
+ *   on a device   a buffer is a block of that device: of CUDA's and ROCm's it is one of a pool, since the driver's hooks
+ *                 see where the pool has its memory; of any other's nothing else is seen (pjrt_buffers.c). It ends when it
+ *                 is deleted, destroyed or donated
+ *   temporaries   what an executable takes on a device while it runs is a block for the moment of that call
  *   on the host   (a plugin for the CPU, pinned memory) the memory is malloc's or the driver's, and is recorded there
  *   a view        of memory that somebody else has: no block
  *
@@ -123,23 +124,25 @@ static void dead(unsigned hook, const void *buffer)
 	mt_pjrt_end(hook, &known);
 }
 
+/* NULL = there is none. */
+static void *input(const struct pjrt_LoadedExecutable_Execute *a, size_t device, size_t number)
+{
+	const int is_there = HAS(a, input_count) && a->inputs && device < a->device_count && number < a->input_count;
+
+	return is_there && a->inputs[device] ? a->inputs[device][number] : NULL;
+}
+
 /* For each input of a call. Returns how often f() did not return 0. */
 static unsigned each_input(const struct mt_pjrt *api, const struct pjrt_LoadedExecutable_Execute *a,
 			   int (*f)(const struct mt_pjrt *api, void *buffer))
 {
 	unsigned n = 0;
 
-	for (size_t d = 0; HAS(a, input_count) && a->inputs && d < a->device_count; d++)
-		for (size_t i = 0; a->inputs[d] && i < a->input_count; i++)
-			if (a->inputs[d][i])
-				n += f(api, a->inputs[d][i]) != 0;
+	for (size_t d = 0; HAS(a, input_count) && d < a->device_count; d++)
+		for (size_t i = 0; i < a->input_count; i++)
+			if (input(a, d, i))
+				n += f(api, input(a, d, i)) != 0;
 	return n;
-}
-
-static const void *first_input(const struct pjrt_LoadedExecutable_Execute *a)
-{
-	return HAS(a, input_count) && a->inputs && a->device_count && a->inputs[0] && a->input_count ? a->inputs[0][0]
-												     : NULL;
 }
 
 static int hold(const struct mt_pjrt *api, void *buffer)
@@ -164,18 +167,35 @@ static int release(const struct mt_pjrt *api, void *buffer)
 	return gone;
 }
 
-/* How many outputs a program has is asked once. */
-static size_t output_count(const struct mt_pjrt *api, void *executable)
+/* What a program gives out, and takes meanwhile, is asked once. Of what is known of it the value is the number of its outputs
+ * plus 1, and the address its temporary bytes. */
+static struct mt_pjrt_known program_of(const struct mt_pjrt *api, void *executable)
 {
 	struct mt_pjrt_known known = mt_pjrt_look_up(&programs, executable, 0);
 
 	if (!known.value) {
 		mt_record_mute(1);
-		known = (struct mt_pjrt_known){ .handle = executable, .value = mt_pjrt_outputs(api, executable) + 1 };
+		known.handle = executable;
+		known.value = mt_pjrt_outputs(api, executable, &known.addr) + 1;
 		mt_record_mute(0);
 		mt_pjrt_keep(&programs, &known);
 	}
-	return (size_t)known.value - 1;
+	return known;
+}
+
+/* What a call gives out on a device, then what it took there beside this while it ran: whatever the plugin frees first, all of
+ * it was there at once. */
+static void given_out(const struct birth *b, const struct pjrt_LoadedExecutable_Execute *a, size_t d,
+		      const struct mt_pjrt_known *program)
+{
+	const size_t count = HAS(a, outputs) && a->outputs && a->outputs[d] ? (size_t)program->value - 1 : 0;
+	uint64_t place;
+
+	for (size_t i = 0; i < count; i++)
+		born(b, a->outputs[d][i]);
+	place = mt_pjrt_known_place(count ? a->outputs[d][0] : input(a, d, 0));
+	if (program->addr && place)
+		mt_pjrt_pass(b->hook, place, program->addr, b->caller);
 }
 
 /* ---- the functions of our tables ---- */
@@ -246,14 +266,14 @@ static void *body_LoadedExecutable_Execute(struct mt_pjrt *api, struct pjrt_Load
 	kept = errno;
 	each_input(api, a, release);
 	if (!is_off()) {
-		size_t count;
 		birth.call = new_call();
 		if (error)
-			refused(&birth, error, &(struct wish){ .device = GIVEN(device), .from = first_input(a) });
-		count = !error && HAS(a, outputs) && a->outputs ? output_count(api, a->executable) : 0;
-		for (size_t d = 0; count && d < a->device_count; d++)
-			for (size_t i = 0; a->outputs[d] && i < count; i++)
-				born(&birth, a->outputs[d][i]);
+			refused(&birth, error, &(struct wish){ .device = GIVEN(device), .from = input(a, 0, 0) });
+		if (!error && HAS(a, device_count)) {
+			const struct mt_pjrt_known program = program_of(api, a->executable);
+			for (size_t d = 0; d < a->device_count; d++)
+				given_out(&birth, a, d, &program);
+		}
 	}
 	errno = kept;
 	return error;
@@ -269,7 +289,7 @@ static void *body_Client_Create(struct mt_pjrt *api, struct pjrt_Client_Create *
 		struct pjrt_text *name = PJRT_ARGS(struct pjrt_text, .thing = a->client);
 		mt_record_mute(1);
 		if (mt_pjrt_ask(api, PJRT_Client_PlatformName, name) && name->text)
-			api->is_cuda = name->bytes == 4 && !memcmp(name->text, "cuda", 4);
+			api->vendor = mt_pjrt_vendor_called(name->text, name->bytes);
 		mt_record_mute(0);
 	}
 	errno = kept;

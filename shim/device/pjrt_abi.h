@@ -62,6 +62,7 @@ enum pjrt_place {
 	PJRT_Buffer_UnsafePointer = 73,
 	PJRT_Buffer_CopyToMemory = 92,
 	PJRT_Client_CreateViewOfDeviceBuffer = 93,
+	PJRT_Executable_GetCompiledMemoryStats = 96,
 	PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer = 104,
 	PJRT_Client_CreateUninitializedBuffer = 112
 };
@@ -177,6 +178,16 @@ struct pjrt_LoadedExecutable_Execute {
 	void **const *outputs; /* of each device */
 	void **complete;
 	void *device;
+};
+
+/* Bytes: on the device, and of the host. */
+struct pjrt_Executable_GetCompiledMemoryStats {
+	struct pjrt_head head;
+	void *executable;
+	int64_t code, arguments, outputs, aliases, temporary;
+	int64_t host[5];
+	int64_t peak, total;
+	int64_t more[2]; /* of a plugin that fills in what came later */
 };
 
 struct pjrt_Device_MemoryStats {

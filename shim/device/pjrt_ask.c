@@ -41,12 +41,17 @@ uint64_t mt_pjrt_bytes(const struct mt_pjrt *api, void *buffer)
 	return mt_pjrt_ask(api, PJRT_Buffer_OnDeviceSizeInBytes, q) ? q->out.bytes : 0;
 }
 
-size_t mt_pjrt_outputs(const struct mt_pjrt *api, void *loaded)
+size_t mt_pjrt_outputs(const struct mt_pjrt *api, void *loaded, uint64_t *temporary)
 {
+	struct pjrt_Executable_GetCompiledMemoryStats *stats;
 	void *executable = mt_pjrt_thing(api, PJRT_LoadedExecutable_GetExecutable, loaded);
 	struct pjrt_one *q = PJRT_ARGS(struct pjrt_one, .thing = executable);
 	size_t count = executable && mt_pjrt_ask(api, PJRT_Executable_NumOutputs, q) ? q->out.bytes : 0;
 
+	stats = PJRT_ARGS(struct pjrt_Executable_GetCompiledMemoryStats, .executable = executable);
+	*temporary = 0;
+	if (executable && mt_pjrt_ask(api, PJRT_Executable_GetCompiledMemoryStats, stats) && stats->temporary > 0)
+		*temporary = (uint64_t)stats->temporary;
 	if (executable)
 		mt_pjrt_ask(api, PJRT_Executable_Destroy, PJRT_ARGS(struct pjrt_one, .thing = executable));
 	return count;

@@ -11,6 +11,7 @@
 #include "shim/base/sys.h"
 #include "shim/device/cuda.h"
 #include "shim/device/device.h"
+#include "shim/device/hip.h"
 #include "shim/device/pjrt_internal.h"
 #include "shim/trace/record.h"
 
@@ -18,28 +19,55 @@ enum { DEVICES = 64 };
 
 /* ---- devices ---- */
 
-/* By ordinal: of CUDA's the driver's number; of others the number that the plugin gives it, or the next that is free,
- * as another plugin may have one of that number. Written under the lock. */
+/* In the order in which they were met, up to the first without a place. Written under the lock. */
 static struct device {
+	uint64_t place;
 	const struct mt_pjrt *api;
 	void *device;
-} cudas[DEVICES], others[DEVICES];
+} devices[DEVICES];
 
-static const struct device *device_at(uint64_t place)
+/* NULL = there is none. */
+static struct device *device_at(uint64_t place)
 {
-	return place & PJRT_ON_CUDA ? &cudas[place & PJRT_ORDINAL] : &others[place & PJRT_ORDINAL];
+	for (unsigned i = 0; i < DEVICES && devices[i].place; i++)
+		if (devices[i].place == place)
+			return &devices[i];
+	return NULL;
+}
+
+/* As mt_cuda_memory(). */
+static int rocm_memory(int ordinal, uint64_t *free, uint64_t *total)
+{
+	return mt_hip_asks_freely() && mt_hip_current() == ordinal && mt_hip_memory(free, total);
+}
+
+/* By platform's name, in order of enum mt_pjrt_vendor. */
+static const struct {
+	char name[5];
+	uint32_t (*id)(int ordinal);
+	int (*memory)(int ordinal, uint64_t *free, uint64_t *total);
+} vendors[PJRT_VENDORS] = {
+	[PJRT_CUDA] = { "cuda", mt_cuda_id, mt_cuda_memory }, [PJRT_ROCM] = { "rocm", mt_hip_id, rocm_memory }
+};
+
+enum mt_pjrt_vendor mt_pjrt_vendor_called(const char *name, size_t bytes)
+{
+	for (int i = PJRT_CUDA; i < PJRT_VENDORS; i++)
+		if (bytes == 4 && !memcmp(name, vendors[i].name, 4))
+			return (enum mt_pjrt_vendor)i;
+	return PJRT_OTHER;
 }
 
 /* Called by mt_device_id(). */
 static void describe(unsigned ordinal, struct mt_device_facts *facts)
 {
-	const struct mt_pjrt *api = others[ordinal].api;
-	struct pjrt_Device_MemoryStats *stats =
-		PJRT_ARGS(struct pjrt_Device_MemoryStats, .device = others[ordinal].device);
+	const struct device *it = device_at(mt_pjrt_place_on(PJRT_OTHER, ordinal));
+	const struct mt_pjrt *api = it->api;
+	struct pjrt_Device_MemoryStats *stats = PJRT_ARGS(struct pjrt_Device_MemoryStats, .device = it->device);
 	struct pjrt_text *kind = PJRT_ARGS(struct pjrt_text, .thing = NULL);
 
 	mt_record_mute(1);
-	kind->thing = mt_pjrt_thing(api, PJRT_Device_GetDescription, others[ordinal].device);
+	kind->thing = mt_pjrt_thing(api, PJRT_Device_GetDescription, it->device);
 	if (kind->thing && mt_pjrt_ask(api, PJRT_DeviceDescription_Kind, kind) && kind->text)
 		memcpy(facts->model, kind->text,
 		       kind->bytes < sizeof(facts->model) ? kind->bytes : sizeof(facts->model) - 1);
@@ -48,22 +76,27 @@ static void describe(unsigned ordinal, struct mt_device_facts *facts)
 	mt_record_mute(0);
 }
 
-/* Under the lock. */
+/* Its ordinal is the driver's number, where a driver has hooks; else the one that the plugin gives it, or the next that is
+ * free, as another plugin may have a device of that number. Under the lock. */
 static uint64_t place_of(const struct mt_pjrt *api, void *device, unsigned number)
 {
-	const struct device it = { api, device };
+	struct device *it;
+	unsigned count = 0;
 
-	if (api->is_cuda && number < DEVICES) {
-		cudas[number] = it;
-		return PJRT_ON_CUDA | number;
-	}
-	for (unsigned i = number < DEVICES ? number : 0; i < DEVICES && !api->is_cuda; i++) {
-		if (!others[i].device)
-			others[i] = it;
-		if (others[i].device == device)
-			return PJRT_ON_OTHER | i;
-	}
-	return 0;
+	for (; count < DEVICES && devices[count].place; count++)
+		if (api->vendor == PJRT_OTHER && devices[count].api == api && devices[count].device == device)
+			return devices[count].place;
+	while (api->vendor == PJRT_OTHER && number <= PJRT_ORDINAL && device_at(mt_pjrt_place_on(PJRT_OTHER, number)))
+		number++;
+	it = number <= PJRT_ORDINAL ? device_at(mt_pjrt_place_on(api->vendor, number)) : NULL;
+	if (!it && count < DEVICES && number <= PJRT_ORDINAL)
+		it = &devices[count];
+	if (!it)
+		return 0;
+	it->api = api;
+	it->device = device;
+	__atomic_store_n(&it->place, mt_pjrt_place_on(api->vendor, number), __ATOMIC_RELEASE);
+	return it->place;
 }
 
 uint64_t mt_pjrt_place_of_device(struct mt_pjrt *api, void *device)
@@ -98,7 +131,7 @@ uint64_t mt_pjrt_place(struct mt_pjrt *api, void *buffer)
 /* ---- buffers ---- */
 
 /* Of buffers the value is where they lie, and maybe: */
-enum { FAILED = 1 << 10 };
+enum { FAILED = 1 << 11 };
 
 static struct mt_pjrt_map buffers;
 
@@ -113,13 +146,13 @@ static uint64_t address_for(uint64_t bytes)
 static struct mt_device_event event_of(unsigned hook, uint64_t place, uint64_t addr)
 {
 	const unsigned ordinal = place & PJRT_ORDINAL;
+	uint32_t (*id)(int) = vendors[mt_pjrt_vendor(place)].id;
 
 	return (struct mt_device_event){ .hook = hook,
-					 .class = place & PJRT_ON_CUDA ? MT_CLASS_POOL : MT_CLASS_DEVICE,
+					 .class = id ? MT_CLASS_POOL : MT_CLASS_DEVICE,
 					 .addr = addr,
-					 .device = place & PJRT_ON_CUDA
-							   ? mt_cuda_id((int)ordinal)
-							   : mt_device_id(MT_BACKEND_OTHER, ordinal, describe) };
+					 .device = id ? id((int)ordinal)
+						      : mt_device_id(MT_BACKEND_OTHER, ordinal, describe) };
 }
 
 void mt_pjrt_begin(struct mt_pjrt_buffer *b, const void *caller)
@@ -135,6 +168,16 @@ void mt_pjrt_begin(struct mt_pjrt_buffer *b, const void *caller)
 		mt_device_note(MT_DEVICE_ALLOC, &event);
 	else
 		mt_process_lost(1);
+}
+
+void mt_pjrt_pass(unsigned hook, uint64_t place, uint64_t bytes, const void *caller)
+{
+	struct mt_device_event event = event_of(hook, place, address_for(bytes));
+
+	event.bytes = bytes;
+	event.caller = caller;
+	mt_device_note(MT_DEVICE_ALLOC, &event);
+	mt_device_note(MT_DEVICE_FREE, &event);
 }
 
 uint64_t mt_pjrt_known_place(const void *buffer)
@@ -191,22 +234,22 @@ static int is_new(const struct mt_pjrt_buffer *b, uint64_t text)
 	return 1;
 }
 
-/* What the plugin says of its memory; on CUDA that is its pool. On a thread of another plugin nothing is asked, as it
+/* What the plugin says of its memory; with a driver below that is its pool. On a thread of another plugin nothing is asked, as it
  * may hold a lock of its own. */
 static void ask_memory(const struct mt_pjrt_buffer *b, struct mt_device_event *event, uint64_t *free, uint64_t *total)
 {
 	struct pjrt_Device_MemoryStats *stats =
 		PJRT_ARGS(struct pjrt_Device_MemoryStats, .device = device_at(b->place)->device);
-	const int cuda = (b->place & PJRT_ON_CUDA) != 0;
+	int (*memory)(int, uint64_t *, uint64_t *) = vendors[mt_pjrt_vendor(b->place)].memory;
 	int known;
 
-	if (!cuda && b->is_told)
+	if (!memory && b->is_told)
 		return;
 	mt_record_mute(1);
 	known = mt_pjrt_ask(b->api, PJRT_Device_MemoryStats, stats);
 	mt_record_mute(0);
-	if (cuda) {
-		mt_cuda_memory((int)(b->place & PJRT_ORDINAL), free, total);
+	if (memory) {
+		memory((int)(b->place & PJRT_ORDINAL), free, total);
 		if (known && stats->pool_known && stats->in_use >= 0 && stats->pool > 0) {
 			event->stream = (uint64_t)stats->in_use;
 			event->other = (uint64_t)stats->pool;

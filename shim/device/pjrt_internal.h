@@ -7,11 +7,14 @@
 
 enum { PJRT_TABLE_BYTES = 4096 };
 
+/* Whose hooks see the memory below a plugin's buffers. */
+enum mt_pjrt_vendor { PJRT_OTHER, PJRT_CUDA, PJRT_ROCM, PJRT_VENDORS };
+
 /* A plugin's table and our copy of it. */
 struct mt_pjrt {
 	const struct pjrt_table *real; /* NULL = not in use */
 	size_t count;                  /* functions */
-	uint8_t is_cuda;               /* its devices are CUDA's */
+	enum mt_pjrt_vendor vendor;    /* of its devices */
 	uint64_t place;                /* of its latest buffer; 0 = none yet */
 	struct pjrt_table *copy;       /* of PJRT_TABLE_BYTES, mapped when there is a plugin */
 };
@@ -38,7 +41,8 @@ int mt_pjrt_ask(const struct mt_pjrt *api, enum pjrt_place place, void *args);
 void *mt_pjrt_thing(const struct mt_pjrt *api, enum pjrt_place place, void *thing);
 int mt_pjrt_flag(const struct mt_pjrt *api, enum pjrt_place place, void *thing);
 uint64_t mt_pjrt_bytes(const struct mt_pjrt *api, void *buffer);
-size_t mt_pjrt_outputs(const struct mt_pjrt *api, void *loaded);
+/* How many outputs an executable has, and how many bytes of a device it takes while it runs, beside these and its inputs. */
+size_t mt_pjrt_outputs(const struct mt_pjrt *api, void *loaded, uint64_t *temporary);
 
 /* ---- what is known of a handle, also in pjrt_ask.c. All of it under the lock. ---- */
 
@@ -82,8 +86,18 @@ int mt_pjrt_exhausted(const struct mt_pjrt *api, void *error, struct mt_pjrt_exh
 
 /* ---- pjrt_buffers.c: buffers on devices ---- */
 
-/* Where a buffer lies; 0 = on the host, or unknown. */
-enum { PJRT_ON_CUDA = 1 << 8, PJRT_ON_OTHER = 1 << 9, PJRT_ORDINAL = 0xff };
+/* Where a buffer lies: of which vendor (PJRT_ON), the ordinal; 0 = on the host, or unknown. */
+enum { PJRT_ON = 1 << 8, PJRT_VENDOR = 3, PJRT_ORDINAL = 0xff };
+
+static inline uint64_t mt_pjrt_place_on(enum mt_pjrt_vendor vendor, unsigned ordinal)
+{
+	return PJRT_ON | (uint64_t)vendor << 9 | ordinal;
+}
+
+static inline enum mt_pjrt_vendor mt_pjrt_vendor(uint64_t place)
+{
+	return (enum mt_pjrt_vendor)(place >> 9 & PJRT_VENDOR);
+}
 
 /* A buffer that is given out, or that a call was to give out. */
 struct mt_pjrt_buffer {
@@ -105,8 +119,14 @@ uint64_t mt_pjrt_place_of_memory(struct mt_pjrt *api, void *memory);
 /* It is given out: sets its address. */
 void mt_pjrt_begin(struct mt_pjrt_buffer *b, const void *caller);
 
+/* `bytes` were there for a moment. */
+void mt_pjrt_pass(unsigned hook, uint64_t place, uint64_t bytes, const void *caller);
+
 /* Of one that was given out, as far as it is known; 0 = none such. */
 uint64_t mt_pjrt_known_place(const void *buffer);
+/* Of a platform's name. */
+enum mt_pjrt_vendor mt_pjrt_vendor_called(const char *name, size_t bytes);
+
 /* Nonzero: it ended in an error. */
 int mt_pjrt_has_failed(const void *buffer);
 

@@ -109,7 +109,7 @@ static void tell(const struct mt_pjrt_buffer *b)
 {
 	void *p;
 
-	if (b->place & PJRT_ON_OTHER)
+	if (b->place && mt_pjrt_vendor(b->place) == PJRT_OTHER)
 		return;
 	mt_record_mute(1);
 	p = mt_pjrt_thing(b->api, PJRT_Buffer_UnsafePointer, b->buffer);

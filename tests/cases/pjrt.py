@@ -7,6 +7,7 @@ import shutil
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import browser  # noqa: E402
+import fakehip  # noqa: E402
 import mt  # noqa: E402
 
 PLUGIN = mt.program("libpjrt.so")
@@ -124,12 +125,13 @@ def case_on_cuda():
 POOL = 256 << 20
 
 
-def run_pool(how):
-    """A plugin with a pool in memory of the stand-in driver; its device and account."""
-    trace, accounts = run(how, env={"LD_LIBRARY_PATH": os.path.join(mt.BUILD, "standin"), "MEMTRACE_STANDIN_CONTEXT": "0",
-                                    "MEMTRACE_STANDIN_DIR": mt.scratch("standin")})
+def run_pool(how, name="cuda:0"):
+    """A plugin with a pool in memory of a stand-in driver; its device and account."""
+    drivers = os.path.join(mt.BUILD, "standin") if name == "cuda:0" else fakehip.libraries()
+    trace, accounts = run(how, env={"LD_LIBRARY_PATH": drivers, "MEMTRACE_STANDIN_CONTEXT": "0", "MEMTRACE_STANDIN_DIR": mt.scratch("standin")})
+    mt.equal([d["name"] for d in trace.report["devices"]], [name])
     device = trace.report["devices"][0]
-    mt.equal((device["name"], device["missed_frees"], device["unknown_frees"]), ("cuda:0", 0, 0))
+    mt.equal((device["missed_frees"], device["unknown_frees"]), (0, 0))
     return trace, device, accounts[0]
 
 
@@ -154,6 +156,29 @@ def case_pool():
         page = browser.ask(browser.page(trace.path), "return document.body.innerText", hash="#tab=host")
         mt.check("rest of XLA's pool" in page and "pool, unused" not in page, "the page: %s" % page[:3000])
         mt.check("where no buffer lies are temporaries, code or free room" in trace.tool("frag").out, "frag says nothing of it")
+
+
+def case_temporaries():
+    """What a call takes on the device while it runs was there together with what it gives out, and is the caller's."""
+    trace, accounts = run("owners temporary")
+    check_device(trace.report["devices"][0], accounts[0])
+    mt.check(accounts[0]["most"] == accounts[0]["in_use"] + (7 << 20), "the plugin took none: %s" % accounts[0])
+    peak = trace.json("peak", "--device", "device:0")["sites"][0]
+    mt.equal((peak["bytes"], peak["blocks"], "keep" in [f["function"] for f in peak["stack"]]), (5 * (3 << 20) + (7 << 20), 6, True))
+    for how in ("pool temporary", "pool late temporary"):
+        pool, account = run_pool(how)[1:]
+        mt.equal(pool["pool"]["peak_allocated_bytes"], account["most"], how)
+    donated = run("steps temporary")
+    check_device(donated[0].report["devices"][0], donated[1][0])
+
+
+def case_pool_on_rocm():
+    """JAX's buffers are blocks of the pool whose memory HIP gave."""
+    for how in ("pool rocm", "pool late rocm temporary"):
+        _, device, account = run_pool(how, "hip:0")
+        pool, own = device["pool"], device["processes"][0]
+        mt.equal((pool["peak_allocated_bytes"], pool["peak_reserved_bytes"], device["peak_bytes"]), (account["most"], POOL, POOL), how)
+        mt.equal((own["pool_allocated"], own["other"], own["pool_partly_seen"]), (account["most"], 0, True), how + ": at its peak")
 
 
 def case_pool_of_the_driver_s():

@@ -31,7 +31,7 @@ struct buffer {
 	struct device *device;
 	size_t bytes;
 	int is_view, is_deleted;
-	void *memory; /* on the host, or of the pool */
+	void *memory;    /* on the host, or of the pool */
 	int asked, asks; /* just now; ever */
 	struct event *event;
 };
@@ -113,7 +113,7 @@ static void *error_code(void *args)
 enum { BLOCKS = 1000 };
 
 static struct {
-	int (*take)(uint64_t *, size_t), (*give)(uint64_t);
+	int (*take)(uint64_t *, size_t), (*give)(uint64_t); /* of AMD's driver hipMalloc() and hipFree() */
 	uint64_t start;
 	struct piece {
 		uint64_t at, size;
@@ -121,7 +121,7 @@ static struct {
 	size_t count;
 } pool;
 
-static void begin_pool(void)
+static void begin_cuda(void)
 {
 	void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
 	int (*init)(unsigned) = (int (*)(unsigned))dlsym(cuda, "cuInit");
@@ -130,8 +130,20 @@ static void begin_pool(void)
 	void *context;
 	pool.take = (int (*)(uint64_t *, size_t))dlsym(cuda, "cuMemAlloc_v2");
 	pool.give = (int (*)(uint64_t))dlsym(cuda, "cuMemFree_v2");
-	if (init(0) || retain(&context, 0) || set(context) ||
-	    (!self.asks_driver_each && pool.take(&pool.start, self.pool)))
+	if (init(0) || retain(&context, 0) || set(context))
+		abort();
+}
+
+static void begin_pool(void)
+{
+	void *hip = self.is_rocm ? dlopen("libamdhip64.so.7", RTLD_NOW) : NULL;
+	if (hip) {
+		pool.take = (int (*)(uint64_t *, size_t))dlsym(hip, "hipMalloc");
+		pool.give = (int (*)(uint64_t))dlsym(hip, "hipFree");
+	} else {
+		begin_cuda();
+	}
+	if (!self.asks_driver_each && pool.take(&pool.start, self.pool))
 		abort();
 }
 
@@ -411,7 +423,7 @@ static void *client_create(void *args)
 static void *platform_name(void *args)
 {
 	struct pjrt_text *a = args;
-	a->text = self.is_cuda ? "cuda" : "standin";
+	a->text = self.is_rocm ? "rocm" : self.is_cuda ? "cuda" : "standin";
 	a->bytes = strlen(a->text);
 	return NULL;
 }
@@ -432,7 +444,8 @@ static void *from_host(void *args)
 	a->buffer = make(a->device ? a->device : a->memory, bytes_of(a->dims, a->dim_count), 0);
 	a->done = NULL;
 	if (!a->buffer)
-		return error_of(PJRT_RESOURCE_EXHAUSTED, "Failed to allocate request for 1.5GiB (%zuB) on device ordinal 0",
+		return error_of(PJRT_RESOURCE_EXHAUSTED,
+				"Failed to allocate request for 1.5GiB (%zuB) on device ordinal 0",
 				bytes_of(a->dims, a->dim_count));
 	return NULL;
 }
@@ -465,6 +478,26 @@ static void *retrieve(void *args)
 	return NULL;
 }
 
+/* They are there with the outputs. NULL = none are, or they have no room. */
+static void *take_temporaries(size_t count)
+{
+	pthread_mutex_lock(&lock);
+	void *memory = self.temporary ? take(self.temporary) : NULL;
+	self.in_use += count * self.temporary;
+	self.allocations += self.temporary ? count : 0;
+	pthread_mutex_unlock(&lock);
+	return memory;
+}
+
+static void give_temporaries(void *memory, size_t count)
+{
+	pthread_mutex_lock(&lock);
+	self.most = self.in_use > self.most ? self.in_use : self.most;
+	self.in_use -= count * self.temporary;
+	give(memory);
+	pthread_mutex_unlock(&lock);
+}
+
 static void *execute(void *args)
 {
 	struct pjrt_LoadedExecutable_Execute *a = args;
@@ -481,11 +514,12 @@ static void *execute(void *args)
 	}
 	if (self.fails)
 		return error();
+	void *memory = take_temporaries(a->device_count);
 	for (size_t d = 0; d < a->device_count; d++)
 		for (size_t i = 0; i < p->outputs; i++)
-			a->outputs[d][i] =
-				self.on_host || self.is_late ? make_late(&devices[d], p->bytes, input)
-							     : make(&devices[d], p->bytes, 0);
+			a->outputs[d][i] = self.on_host || self.is_late ? make_late(&devices[d], p->bytes, input)
+									: make(&devices[d], p->bytes, 0);
+	give_temporaries(memory, a->device_count);
 	return NULL;
 }
 
@@ -509,6 +543,13 @@ static void *executable_destroy(void *args)
 static void *loaded_destroy(void *args)
 {
 	free(((struct pjrt_one *)args)->thing);
+	return NULL;
+}
+
+static void *compiled_stats(void *args)
+{
+	struct pjrt_Executable_GetCompiledMemoryStats *a = args;
+	a->temporary = (int64_t)self.temporary;
 	return NULL;
 }
 
@@ -649,6 +690,7 @@ const struct pjrt_table *GetPjrtApi(void)
 	t->function[PJRT_Memory_AddressableByDevices] = devices_of;
 	t->function[PJRT_Executable_Destroy] = executable_destroy;
 	t->function[PJRT_Executable_NumOutputs] = output_count;
+	t->function[PJRT_Executable_GetCompiledMemoryStats] = compiled_stats;
 	t->function[PJRT_LoadedExecutable_Destroy] = loaded_destroy;
 	t->function[PJRT_LoadedExecutable_GetExecutable] = get_executable;
 	t->function[PJRT_LoadedExecutable_Execute] = execute;

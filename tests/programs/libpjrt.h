@@ -12,6 +12,7 @@ struct plug {
 	size_t functions;   /* 0 = as many as there are */
 	int major, missing; /* `missing`: this function is NULL; 0 = none */
 	/* at any time */
+	int is_rocm; /* `pool` is AMD's */
 	int is_cuda, on_host, fails, hides_sizes;
 	int computes_badly; /* outputs that are computed later end in an error */
 	int is_late;        /* outputs on devices are computed later, too, and have no memory before */
@@ -20,7 +21,8 @@ struct plug {
 	/* bytes of a pool on CUDA, that the driver is asked for with the first buffer; 0 = buffers have no address */
 	size_t pool;
 	int asks_driver_each; /* each buffer is asked of the driver */
-	int computes_late;  /* a donated input is computed while the call is under way that it is donated to */
+	size_t temporary;     /* bytes that a call takes on each device while it is under way, beside its outputs */
+	int computes_late;    /* a donated input is computed while the call is under way that it is donated to */
 	/* of all buffers that are no views */
 	size_t in_use, most, allocations;
 	long errors, executables, events; /* that are still there */

@@ -47,9 +47,11 @@ static struct user load(const char *path, const char *how)
 	u.plug->missing = !strcmp(how, "missing") ? PJRT_Buffer_Delete : 0;
 	u.plug->major = !strcmp(how, "major");
 	u.plug->on_host = !strncmp(how, "host", 4);
+	u.plug->is_rocm = strstr(how, "rocm") != NULL;
 	u.plug->is_cuda = !strcmp(how, "cuda") || !strncmp(how, "pool", 4);
 	u.plug->pool = !strncmp(how, "pool", 4) ? POOL : 0;
 	u.plug->is_late = strstr(how, "late") != NULL;
+	u.plug->temporary = strstr(how, "temporary") ? 7 << 20 : 0;
 	u.plug->asks_driver_each = strstr(how, "each") != NULL;
 	u.table = api();
 	if (api() != u.table)
@@ -293,7 +295,8 @@ __attribute__((noinline)) void ask_too_much(struct user *u)
  * them, which says so again. */
 __attribute__((noinline)) void ask_too_much_later(struct user *u)
 {
-	void *huge = u->program(2, POOL + 4, 0), *step = u->program(1, 1 << 20, 0), *ends[4] = { NULL }, *out[2], *next = NULL;
+	void *huge = u->program(2, POOL + 4, 0), *step = u->program(1, 1 << 20, 0), *ends[4] = { NULL }, *out[2],
+	     *next = NULL;
 	for (int i = 0; i < 2; i++) {
 		if (run(u, huge, NULL, out) || run(u, step, out[0], &next) || run(u, step, next, &ends[2 * i]))
 			abort();
@@ -318,7 +321,7 @@ static void play(struct user *u, const char *how)
 		ends(u);
 	if (all || !strcmp(how, "views"))
 		views(u);
-	if (all || !strcmp(how, "steps"))
+	if (all || !strncmp(how, "steps", 5))
 		steps(u);
 	if (all || !strcmp(how, "errors"))
 		errors(u);
