@@ -3,9 +3,9 @@
  * our wrapper returns a copy of the table with functions of ours in it. Whoever dispatches calls these on the thread
  * that runs the Python line.
  *
- *   on a device   a buffer is a block of that device: of CUDA's and ROCm's it is one of a pool, since the driver's hooks
- *                 see where the pool has its memory; of any other's nothing else is seen (pjrt_buffers.c). It ends when it
- *                 is deleted, destroyed or donated
+ *   on a device   a buffer is a block of that device: of CUDA's and ROCm's it is one of a pool, since the driver's
+ *                 hooks see where the pool has its memory; of any other's nothing else is seen (pjrt_buffers.c). It ends
+ *                 when it is deleted, destroyed or donated
  *   temporaries   what an executable takes on a device while it runs is a block for the moment of that call
  *   on the host   (a plugin for the CPU, pinned memory) the memory is malloc's or the driver's, and is recorded there
  *   a view        of memory that somebody else has: no block
@@ -167,8 +167,8 @@ static int release(const struct mt_pjrt *api, void *buffer)
 	return gone;
 }
 
-/* What a program gives out, and takes meanwhile, is asked once. Of what is known of it the value is the number of its outputs
- * plus 1, and the address its temporary bytes. */
+/* What a program gives out, and takes meanwhile, is asked once. Of what is known of it the value is the number of its
+ * outputs plus 1, and the address its temporary bytes. */
 static struct mt_pjrt_known program_of(const struct mt_pjrt *api, void *executable)
 {
 	struct mt_pjrt_known known = mt_pjrt_look_up(&programs, executable, 0);
@@ -183,8 +183,8 @@ static struct mt_pjrt_known program_of(const struct mt_pjrt *api, void *executab
 	return known;
 }
 
-/* What a call gives out on a device, then what it took there beside this while it ran: whatever the plugin frees first, all of
- * it was there at once. */
+/* What a call gives out on a device, then what it took there beside this while it ran: whatever the plugin frees first,
+ * all of it was there at once. */
 static void given_out(const struct birth *b, const struct pjrt_LoadedExecutable_Execute *a, size_t d,
 		      const struct mt_pjrt_known *program)
 {

@@ -76,8 +76,8 @@ static void describe(unsigned ordinal, struct mt_device_facts *facts)
 	mt_record_mute(0);
 }
 
-/* Its ordinal is the driver's number, where a driver has hooks; else the one that the plugin gives it, or the next that is
- * free, as another plugin may have a device of that number. Under the lock. */
+/* Its ordinal is the driver's number, where a driver has hooks; else the one that the plugin gives it, or the next that
+ * is free, as another plugin may have a device of that number. Under the lock. */
 static uint64_t place_of(const struct mt_pjrt *api, void *device, unsigned number)
 {
 	struct device *it;
@@ -234,8 +234,8 @@ static int is_new(const struct mt_pjrt_buffer *b, uint64_t text)
 	return 1;
 }
 
-/* What the plugin says of its memory; with a driver below that is its pool. On a thread of another plugin nothing is asked, as it
- * may hold a lock of its own. */
+/* What the plugin says of its memory; with a driver below that is its pool. On a thread of another plugin nothing is
+ * asked, as it may hold a lock of its own. */
 static void ask_memory(const struct mt_pjrt_buffer *b, struct mt_device_event *event, uint64_t *free, uint64_t *total)
 {
 	struct pjrt_Device_MemoryStats *stats =

@@ -41,7 +41,8 @@ int mt_pjrt_ask(const struct mt_pjrt *api, enum pjrt_place place, void *args);
 void *mt_pjrt_thing(const struct mt_pjrt *api, enum pjrt_place place, void *thing);
 int mt_pjrt_flag(const struct mt_pjrt *api, enum pjrt_place place, void *thing);
 uint64_t mt_pjrt_bytes(const struct mt_pjrt *api, void *buffer);
-/* How many outputs an executable has, and how many bytes of a device it takes while it runs, beside these and its inputs. */
+/* How many outputs an executable has, and how many bytes of a device it takes while it runs, beside these and its
+ * inputs. */
 size_t mt_pjrt_outputs(const struct mt_pjrt *api, void *loaded, uint64_t *temporary);
 
 /* ---- what is known of a handle, also in pjrt_ask.c. All of it under the lock. ---- */
