@@ -4,8 +4,8 @@
  * that runs the Python line.
  *
  *   on a device   a buffer is a block of that device: of CUDA's and ROCm's it is one of a pool, since the driver's
- *                 hooks see where the pool has its memory; of any other's nothing else is seen (pjrt_buffers.c). It ends
- *                 when it is deleted, destroyed or donated
+ *                 hooks see where the pool has its memory; of any other's nothing else is seen (pjrt_buffers.c). It
+ *                 ends when it is deleted, destroyed or donated
  *   temporaries   what an executable takes on a device while it runs is a block for the moment of that call
  *   on the host   (a plugin for the CPU, pinned memory) the memory is malloc's or the driver's, and is recorded there
  *   a view        of memory that somebody else has: no block

@@ -1,4 +1,4 @@
-# truth: leak predict -; Rows of predictions are kept as numpy arrays, which are views of whole batches
+# truth: leak <module> -; Rows of predictions are kept as numpy arrays, which are views of whole batches: of the copies that numpy() makes
 # truth(healthy): passes - -; it copies the row
 import sys
 import tensorflow as tf
