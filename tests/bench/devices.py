@@ -1,11 +1,14 @@
-#!/usr/bin/env python3
-"""What the shim adds to a pair of device calls, on the fake libraries of tests/cuda whose functions do next to nothing."""
+"""What the shim adds to a pair of device calls, and to a block of a framework's pool: on fakes whose functions do next to nothing."""
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt  # noqa: E402
 from fakecuda import SOURCES, cc, libraries  # noqa: E402
+
+# What, frames above it, and the library that it is of.
+PAIRS = (("driver", 0, None), ("driver", 50, None), ("pool", 0, None), ("pool", 50, None), ("bfc", 50, "libbfc.so"), ("xla", 50, "libpjrt.so"),
+         ("call", 50, "libpjrt.so"), ("dlsym", 0, None), ("dlsym-cuda", 0, None))
 
 
 def build():
@@ -19,21 +22,10 @@ def build():
     return path
 
 
-def measure(path, what, depth, traced):
-    env = {"LD_LIBRARY_PATH": libraries()}
-    run = mt.shimmed if traced else mt.plain
-    done = run([path, what, str(depth)], env=env)
+def measure(path, pair, traced):
+    """Nanoseconds."""
+    what, depth, library = pair
+    done = (mt.shimmed if traced else mt.plain)([path, what, str(depth), *([mt.program(library)] if library else [])], env={"LD_LIBRARY_PATH": libraries()})
     if done.status != 0:
         sys.exit("%s" % done)
     return float(done.out)
-
-
-def main():
-    path = build()
-    print("%-12s %6s %8s %8s %8s" % ("pair", "frames", "plain", "traced", "added"))
-    for what, depth in (("driver", 0), ("driver", 50), ("pool", 0), ("pool", 50), ("dlsym", 0), ("dlsym-cuda", 0)):
-        plain, traced = (measure(path, what, depth, t) for t in (False, True))
-        print("%-12s %6d %6.0f ns %6.0f ns %6.0f ns" % (what, depth, plain, traced, traced - plain))
-
-
-main()
