@@ -443,7 +443,7 @@ class Process:
     # the log
 
     def read_log(self):
-        self.exe, self.argv, self.env = "", [], []
+        self.exe, self.argv, self.env, self.late = "", [], [], []
         self.modules, self.hooks, self.files, self.threads, self.children, self.codes = [], {}, {}, {}, [], {}
         self.devices, self.names = [], {}
         at = 0
@@ -501,8 +501,11 @@ class Process:
     def take_import(self, data):
         self.imported = data[8:].decode(errors="surrogateescape").split("\0")[:3]
 
+    def take_late(self, data):
+        self.late = strings(data)
+
     HANDLERS = {1: take_program, 2: take_env, 3: take_hook, 4: take_module, 5: take_unmodule, 6: take_thread,
-                7: take_file, 8: take_child, 9: take_code, 10: take_device, 11: take_name, 13: take_import}
+                7: take_file, 8: take_child, 9: take_code, 10: take_device, 11: take_name, 13: take_import, 15: take_late}
 
     # the call tree
 
@@ -834,6 +837,8 @@ def facts(number, process, with_nodes):
         yield "forked %d at %d %d" % (number, info.fork_node, info.fork_node2)
     yield " ".join(["program %d" % number] + [quoted(s) for s in [process.exe] + process.argv])
     yield " ".join(["env %d" % number] + [quoted(s) for s in process.env])
+    if process.late:
+        yield " ".join(["late %d" % number] + [quoted(s) for s in process.late])
     for start, end, bias, node_from, node_until, build_id, path in process.modules:
         yield "module %d 0x%x 0x%x 0x%x %d %s %s %s" % (
             number, start, end, bias, node_from, "-" if node_until is None else node_until, build_id or "-", quoted(path))

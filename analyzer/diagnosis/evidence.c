@@ -603,6 +603,7 @@ static int set_device(struct diagnosis *diagnosis, struct evidence_device *e, co
 	e->name = d->name;
 	e->uuid = d->uuid;
 	e->conf = replay_variable(d->backend);
+	e->late = oom ? reader_process(diagnosis->selection->reader, oom->process)->late[0] : NULL;
 	set_most(diagnosis, e, &diagnosis->spaces[1 + d->index]);
 	e->no_graph = has_no_graph(diagnosis, &diagnosis->spaces[1 + d->index], oom);
 	e->total = l->total;

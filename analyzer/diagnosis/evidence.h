@@ -261,6 +261,7 @@ struct evidence_device {
 	const char *name; /* "cuda:0" */
 	const char *uuid;
 	const char *conf;     /* replay_variable() of its backend */
+	const char *late;     /* the first of struct process's; NULL = none */
 	uint64_t total, free; /* at the failure, else at the peak */
 	struct evidence_request request;
 	struct evidence_pool pool;

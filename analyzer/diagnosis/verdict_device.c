@@ -653,6 +653,12 @@ static const struct evidence_setting *brief_setting(const struct evidence_device
 	return best;
 }
 
+static void say_too_late(const struct evidence_device *d, struct reasons *advice)
+{
+	if (d->late)
+		SAY(advice, set_too_late, .name = d->late);
+}
+
 /* Against holes of so many bytes, where a request failed or not. */
 static void advise_on_holes(const struct evidence_device *d, uint64_t bytes, struct reasons *advice)
 {
@@ -666,6 +672,7 @@ static void advise_on_holes(const struct evidence_device *d, uint64_t bytes, str
 			return;
 		}
 		SAY(advice, setting_fits, .setting = best->name, .bytes = best->spare);
+		say_too_late(d, advice);
 		say_other_settings(d, best, advice);
 		return;
 	}
@@ -679,6 +686,7 @@ static void advise_on_holes(const struct evidence_device *d, uint64_t bytes, str
 		SAY(advice, start_with, .name = d->conf);
 		reasons_add(advice, failed ? REASON_expandable_wins : REASON_expandable_joins,
 			    &(struct figures){ .bytes = bytes });
+		say_too_late(d, advice);
 		return;
 	}
 	reasons_add(advice, failed ? REASON_fewer_sizes_at_oom : REASON_fewer_sizes, NULL);

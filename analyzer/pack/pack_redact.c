@@ -148,6 +148,7 @@ static int put_payload(struct redact *r, const struct record *rec, struct bytes 
 	case MT_REC_PROGRAM:
 		return put_strings(r, rec, true, to);
 	case MT_REC_ENV:
+	case MT_REC_LATE:
 		return put_strings(r, rec, false, to);
 	case MT_REC_MODULE:
 		return put_module(r, rec, to);

@@ -292,7 +292,7 @@ int image_open(struct image *im, const char *name)
 	p->tags = p->job = "";
 	p->imported = p->imported_file = p->imported_lacks = "";
 	p->imported_has = UINT32_MAX;
-	p->argv = p->env = none;
+	p->argv = p->env = p->late = none;
 	int e = open_files(im);
 	if (!e)
 		e = load_head(im);
@@ -645,6 +645,7 @@ void image_close(struct image *im)
 	free(im->log);
 	free(im->argv);
 	free(im->env);
+	free(im->late);
 	free(im->label);
 	free(im->files);
 	free(im->codes);

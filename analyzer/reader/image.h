@@ -90,9 +90,9 @@ struct image {
 	char **logs;
 	size_t logs_count, logs_room;
 	const char *hooks[1024];
-	const char **argv, **env;
+	const char **argv, **env, **late;
 	char *label; /* process.name, where that is more than its program */
-	size_t argv_room, env_room;
+	size_t argv_room, env_room, late_room;
 	struct process_mapped_file *files;
 	size_t file_count, file_room;
 	struct process_code *codes;

@@ -13,7 +13,7 @@ struct record {
 	size_t bytes;
 };
 
-enum { LAST_KNOWN_TYPE = MT_REC_NEVER };
+enum { LAST_KNOWN_TYPE = MT_REC_LATE };
 
 /* The string at `offset` of the payload, or NULL if it does not end within it. */
 static const char *text(const struct record *rec, size_t offset)
@@ -85,6 +85,13 @@ static int take_env(struct image *im, const struct record *rec)
 {
 	int e = strings(im, rec, 0, &im->env, &im->env_room, &im->process.env_count);
 	im->process.env = im->env;
+	return e;
+}
+
+static int take_late(struct image *im, const struct record *rec)
+{
+	int e = strings(im, rec, 0, &im->late, &im->late_room, &im->process.late_count);
+	im->process.late = im->late;
 	return e;
 }
 
@@ -309,6 +316,8 @@ static int take_record(struct image *im, const struct record *rec)
 		return take_import(im, rec);
 	case MT_REC_NEVER:
 		return take_never(im, rec);
+	case MT_REC_LATE:
+		return take_late(im, rec);
 	default:
 		return -MT_EFORMAT;
 	}

@@ -118,6 +118,9 @@ struct process {
 	unsigned argc;
 	const char *const *env; /* NAME=VALUE, then NULL; settings of allocators, devices and ranks alone */
 	unsigned env_count;
+	/* of settings of a pool that were made when it had begun: they are not in force */
+	const char *const *late;
+	unsigned late_count;
 	/* what its launcher's variables say when it starts; PROCESS_NO_RANK = nothing */
 	int64_t rank, local_rank, world_size, group_rank;
 	const char *job, *tags; /* of the scheduler, MEMTRACE_TAGS; "" = none */

@@ -21,6 +21,7 @@
 #include "shim/device/nvtx.h"
 #include "shim/hooks/hooks.h"
 #include "shim/trace/mark.h"
+#include "shim/trace/settings.h"
 
 /* ---- NVTX's ABI ---- */
 
@@ -327,5 +328,7 @@ MT_EXPORT char *getenv(const char *name)
 
 	if (!value && relocated && name[0] == 'N' && !strcmp(name, "NVTX_INJECTION64_PATH"))
 		value = (char *)(uintptr_t)own_path();
+	if (relocated && name[0] == 'P')
+		mt_settings_asked(name);
 	return value;
 }

@@ -23,6 +23,7 @@
 #include "shim/device/pool_before.h"
 #include "shim/device/ze.h"
 #include "shim/hooks/hooks.h"
+#include "shim/trace/settings.h"
 
 /* c10::Device, c10::Stream and c10::cuda::CUDAStream, which is a Stream. */
 struct c10_device {
@@ -274,6 +275,7 @@ MT_EXPORT void mt_entry_0_c10_reportOutOfMemoryToProfiler(int64_t size, size_t a
 		event.capture = capture_of(vendor, current_stream(vendor, device.index));
 		memory_of(vendor, device.index, &free, &total);
 		mt_device_note_failure(&event, 2 /* out of memory, as CUDA says it */, free, total);
+		mt_settings_failed();
 	}
 	errno = kept;
 	if (real)

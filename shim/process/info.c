@@ -3,7 +3,6 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "format/output_name.h"
 #include "shim/base/clock.h"
 #include "shim/base/config.h"
 #include "shim/base/disk.h"
@@ -20,6 +19,7 @@
 #include "shim/stack/tree.h"
 #include "shim/trace/ring.h"
 #include "shim/trace/session.h"
+#include "shim/trace/settings.h"
 #include "shim/trace/unseen.h"
 
 #define HEAD_BYTES 8192 /* of the info file: the header and the first chunks' states */
@@ -175,74 +175,6 @@ static void log_program(void)
 	mt_log_add(MT_REC_PROGRAM, (struct mt_part[]){ { text, used } }, 1);
 }
 
-static int is_variable(const char *setting, const char *const *names)
-{
-	size_t n = strcspn(setting, "=");
-
-	for (; *names; names++)
-		if (!strncmp(setting, *names, n) && !(*names)[n])
-			return 1;
-	return 0;
-}
-
-/* The end of the prefix in `text`, or NULL. */
-static const char *behind(const char *text, const char *prefix)
-{
-	for (; *prefix; text++, prefix++)
-		if (*text != *prefix)
-			return NULL;
-	return text;
-}
-
-static int is_listed(const char *setting)
-{
-	static const struct {
-		const char *prefix, *within;
-	} listed[] = {
-		{ "PYTORCH_", "ALLOC_CONF=" },
-		{ "ASCEND_", "_VISIBLE_DEVICES=" },
-		{ "CUDA_VISIBLE_DEVICES=", "" },
-		{ "HIP_VISIBLE_DEVICES=", "" },
-		{ "ROCR_VISIBLE_DEVICES=", "" },
-		{ "ZE_AFFINITY_MASK=", "" },
-		{ "MALLOC_", "" },
-		{ "GLIBC_TUNABLES=", "" },
-		{ "TCMALLOC_", "" },
-		{ "MIMALLOC_", "" },
-		{ "OMP_", "" },
-		{ "LD_PRELOAD=", "" },
-		{ "PYTHONMALLOC=", "" },
-		{ "LOCAL_RANK=", "" },
-		{ "GROUP_RANK=", "" },
-		{ "WORLD_SIZE=", "" },
-		{ "OMPI_COMM_WORLD_", "" },
-		{ "MPI_LOCALRANKID=", "" },
-		{ "PMI_SIZE=", "" },
-		{ "SLURM_LOCALID=", "" },
-		{ "SLURM_NODEID=", "" },
-		{ "SLURM_NTASKS=", "" },
-		{ "RANK_SIZE=", "" },
-		{ "MEMTRACE_TAGS=", "" },
-	};
-
-	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
-		if (behind(setting, listed[i].prefix) && strstr(setting, listed[i].within))
-			return 1;
-	return is_variable(setting, mt_rank_variables) || is_variable(setting, mt_job_variables);
-}
-
-static void log_environment(void)
-{
-	struct mt_part parts[48];
-	int n = 0;
-
-	for (char **e = environ; e && *e && n < 48; e++)
-		if (is_listed(*e))
-			parts[n++] = (struct mt_part){ *e, strlen(*e) + 1 };
-	if (n)
-		mt_log_add(MT_REC_ENV, parts, n);
-}
-
 /* Under one lock: there are more than a hundred. */
 static void log_hooks(void)
 {
@@ -282,7 +214,7 @@ int mt_info_begin(enum mt_origin origin, uint32_t parent_pid, uint32_t parent_im
 	if (!mt_tree_start(node_base))
 		mt_say("no call tree: ", mt_process.path);
 	log_program();
-	log_environment();
+	mt_settings_log();
 	log_hooks();
 	if (origin == MT_ORIGIN_FORK)
 		mt_modules_inherit();

@@ -321,6 +321,40 @@ def case_wrong_settings(text, said):
     mt.check(said in done.err and len(done.err.splitlines()) == 1, done.err)
 
 
+SETS = """
+import os, sys
+def says(when): sys.argv[1] != when or os.environ.update(PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb:21")
+says("before")
+import torch
+says("between")
+torch.cuda.init()
+says("late")
+big = torch.empty(60 << 20, dtype=torch.uint8, device="cuda")
+del big
+kept = [torch.empty(10 << 20, dtype=torch.uint8, device="cuda") for _ in range(4)]
+print(torch.cuda.memory_reserved())
+torch.empty(4 << 30, dtype=torch.uint8, device="cuda")
+"""
+
+
+def case_settings_that_the_program_makes():
+    """They hold if the allocator has not begun, and then the run is replayed with them. Made later they are in vain, and the advice says so."""
+    for when, mib in (("before", 100), ("between", 100), ("late", 60)):
+        done = gpu.run([gpu.python(), "-c", SETS, when], devices="2G", context="64M")
+        mt.equal((done.status, int(done.out) >> 20), (1, mib), when)
+        pool = whatif(done.trace)
+        mt.equal((pool["differs"], pool["run"]["most_reserved_bytes"] >> 20), (None, mib), when)
+        facts = done.trace.tool("dump").out
+        mt.equal(("\nlate 0" in facts, "PYTORCH_CUDA_ALLOC_CONF" in re.search("^env.*", facts, re.M)[0]), (when == "late", when != "late"), when)
+
+
+def case_settings_that_are_made_too_late():
+    done = gpu.run([gpu.python(), os.path.join(mt.TOP, "tests/programs/unseen/late_setting.py")], devices="79G", context="520M")
+    advice = done.trace.report["verdicts"][0]["advice"]
+    mt.check(advice.startswith("start it with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: "), advice)
+    mt.check("; the program sets PYTORCH_ALLOC_CONF=expandable_segments:True too late, when the allocator has begun" in advice, advice)
+
+
 def case_a_setting_that_moves_no_block():
     """As it may stand in a variable that is copied from a run."""
     trace = run(None, ROOM, traced=True).trace

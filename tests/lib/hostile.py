@@ -48,7 +48,7 @@ RECORDS = {
     "MODULE": (4, lambda data: 32 + struct.unpack_from("<I", data, 28)[0], 1), "UNMODULE": (5, len, 0), "THREAD": (6, lambda data: 8, 1),
     "FILE": (7, lambda data: 8, 1), "CHILD": (8, len, 0), "CODE": (9, lambda data: 16 + struct.unpack_from("<I", data, 12)[0], 2),
     "DEVICE": (10, lambda data: 24, 2), "NAME": (11, lambda data: 8, 1),
-    "MODE": (12, len, 0), "IMPORT": (13, lambda data: 8, 3), "NEVER": (14, len, 0),
+    "MODE": (12, len, 0), "IMPORT": (13, lambda data: 8, 3), "NEVER": (14, len, 0), "LATE": (15, lambda data: 0, None),
 }
 
 
@@ -65,6 +65,7 @@ def documented():
 def change_info(data, change, log_at):
     kinds = {number: (word, before, count) for word, (number, before, count) in RECORDS.items()}
     info = records.Info(data, log_at)
+    info.records.append([RECORDS["LATE"][0], 0, b"PYTORCH_ALLOC_CONF=max_split_size_mb:21\0", None])  # no trace here has one
     for record in info.records:
         word, before, count = kinds[record[0]]
         kept = record[2][:before(record[2])]

@@ -93,6 +93,11 @@ static void dump_program(const struct process *p)
 	dump_begin("env", p->id);
 	dump_list("env", p->env);
 	dump_end();
+	if (!p->late_count)
+		return;
+	dump_begin("late", p->id);
+	dump_list("env", p->late);
+	dump_end();
 }
 
 static void dump_module(const struct process *p, const struct process_module *m)
