@@ -14,6 +14,7 @@
 #define MT_DIAGNOSIS_EVIDENCE_H
 
 #include "analyzer/symbols/categories.h"
+#include "analyzer/symbols/shown_by.h"
 #include "analyzer/timeline/growth.h"
 #include "analyzer/diagnosis/growth/outlook.h"
 #include "analyzer/util/minmax.h"
@@ -134,6 +135,7 @@ struct evidence_growth {
 	const char *extension; /* the function of a C extension that the site's line called for it; NULL = none */
 	/* of a library's thread: what would show the line that asked (shown_by.h); NULL = none */
 	const char *setting;
+	const struct tool *tool; /* which made it (shown_by.h); NULL = the program did */
 	/* on a host "the heap", "mapped memory", "the interpreter's arenas" or "pinned memory"; NULL = the heap */
 	const char *of;
 	enum model_kind kind; /* MODEL_DEVICE: device memory that is no pool's */

@@ -137,6 +137,7 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 		.site = site_of(p->diagnosis, o),
 		.extension = extension_of(p, o),
 		.setting = owner_setting(o, p->diagnosis->selection->stacks),
+		.tool = owner_tool(o, p->diagnosis->selection->stacks),
 		.of = memory_of(p->kind, arenas),
 		.kind = p->kind,
 		.sites = 1,
@@ -188,6 +189,7 @@ static void join(struct evidence_growth *to, const struct evidence_growth *g)
 		to->site_bytes = g->bytes;
 		to->extension = g->extension;
 		to->setting = g->setting;
+		to->tool = g->tool;
 		to->block_bytes = g->block_bytes;
 		to->category = g->category;
 	}

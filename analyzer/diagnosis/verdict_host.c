@@ -211,10 +211,14 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 	SAY(evidence, grew, .bytes = most->bytes);
 	say_pace(evidence, most, true);
 	SAY(evidence, of_shape, .shape = most->fit.kind);
+	if (most->tool)
+		SAY(evidence, is_a_tools, .name = most->tool->name);
 	if (others)
 		SAY(evidence, others_grow_by, .bytes = others);
 
-	if (most->extension) {
+	if (most->tool) {
+		SAY(advice, tool_keeps, .name = most->tool->name, .setting = most->tool->advice);
+	} else if (most->extension) {
 		SAY(advice, free_extension, .extension = most->extension);
 	} else if (most->setting) {
 		SAY(advice, find_holder, .site = most->site);

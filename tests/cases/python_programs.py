@@ -116,4 +116,35 @@ def case_torch():
     mt.check(len(trace.processes) >= 3, "%d processes: the loader's workers are missing" % len(trace.processes))
 
 
+PROFILED = """
+import contextlib, os, sys
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
+opt = torch.optim.SGD(model.parameters(), lr=0.01)
+def step():
+    loss = model(torch.randn(32, 64)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+with torch.profiler.profile() if sys.argv[1] == "profiled" else contextlib.nullcontext():
+    for i in range(1500):
+        step()
+    os._exit(0)
+"""
+
+
+def case_what_a_profiler_keeps():
+    """It is the profiler's, and no list of the lines below which it was allocated."""
+    if not mt.has_module("torch"):
+        mt.skip("no torch")
+    path = os.path.join(mt.scratch("program"), "steps.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(PROFILED)
+    profiled, plain = (mt.shimmed([mt.python(), path, word], env={"OMP_NUM_THREADS": "1"}).trace for word in ("profiled", "plain"))
+    verdict = profiled.report["verdicts"][0]
+    mt.check(verdict["kind"] == "leak" and "; it is torch.profiler's" in verdict["evidence"], verdict)
+    mt.check(verdict["advice"].startswith("torch.profiler keeps all that it saw until it stops: give it a schedule"), verdict)
+    mt.equal([v["kind"] for v in plain.report["verdicts"]], [])
+
+
 mt.main()

@@ -100,6 +100,11 @@ const char *owner_setting(const struct owner *o, struct stacks *stacks)
 	return o->label || !o->stack_count ? NULL : worker_setting(stacks, o->stacks->stack);
 }
 
+const struct tool *owner_tool(const struct owner *o, struct stacks *stacks)
+{
+	return o->label || !o->stack_count ? NULL : tool_of(stacks, o->stacks->stack);
+}
+
 char *owner_range(const struct owner *o)
 {
 	if (!o->estimated)

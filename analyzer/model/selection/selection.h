@@ -93,6 +93,8 @@ char *owner_next(const struct owner *o, char **where);
 
 /* worker_setting() of its largest stack; NULL also where a label says what it is. */
 const char *owner_setting(const struct owner *o, struct stacks *stacks);
+/* The same of tool_of(). */
+const struct tool *owner_tool(const struct owner *o, struct stacks *stacks);
 
 /* "1.20 to 3.40 MiB": what its estimated bytes may be; NULL if they are exact. Allocated. */
 char *owner_range(const struct owner *o);
