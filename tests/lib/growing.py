@@ -100,7 +100,3 @@ def opinions_of(trace):
         "fail-over": trace.tool("leaks", "--fail-over", RATE).status == 1,
         "live": bool(live) and (" grows by " in live[-1] or " pile up, " in live[-1]),
     }
-
-
-def outcome(language, form):
-    return opinions_of(record(language, form).trace)

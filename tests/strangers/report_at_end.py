@@ -1,4 +1,4 @@
-# truth: passes write_report 40.0M; at its end the program builds one large report
+# truth: grows write_report 40.0M; the last that the program does is to build a large report: it is freed as the program ends, and lived until then
 # pauses: 0 0.001
 import os
 import time
