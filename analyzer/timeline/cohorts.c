@@ -756,6 +756,43 @@ void cohorts_add_track(const struct cohorts *c, unsigned process, enum model_kin
 			add_single(&l->sites[i].history, 1, t);
 }
 
+/* What is alive of each stretch of a clock. */
+static void add_kept(const struct ledger *l, uint32_t clock, struct cohort_sum *kept)
+{
+	for (size_t i = 0; i < l->track_count; i++)
+		if (l->tracks[i].clock == clock) {
+			struct cohort_table all = { 0 };
+			add_history(&l->tracks[i].all, 1, &all);
+			for (unsigned b = 0; b < COHORTS; b++) {
+				kept[b].bytes += all.alive[b];
+				kept[b].blocks += all.blocks[b];
+			}
+		}
+}
+
+static void add_sum(struct cohort_sum *to, const struct cohort_sum *s)
+{
+	to->bytes += s->bytes;
+	to->blocks += s->blocks;
+}
+
+/* Stretches of the devices' clocks, each where it begins. */
+static void add_devices(struct cohort_clock *to, const struct ledger *l, const struct clock *host)
+{
+	for (uint32_t i = 0; i < l->clock_count; i++) {
+		const struct clock *k = &l->clocks[i];
+		struct cohort_sum kept[COHORTS] = { { 0, 0 } };
+		if (k == host)
+			continue;
+		add_kept(l, i, kept);
+		for (unsigned b = 0; b <= k->now && k->begin_ns[b] <= to->end_ns; b++) {
+			const unsigned at = stretch_of(host, k->begin_ns[b]);
+			add_sum(&to->made_beside[at], &k->made[b]);
+			add_sum(&to->kept_beside[at], &kept[b]);
+		}
+	}
+}
+
 struct cohort_clock cohorts_clock(const struct cohorts *c, unsigned process, enum model_kind kind, uint32_t device)
 {
 	const struct ledger *l = known_ledger(c, process);
@@ -772,15 +809,9 @@ struct cohort_clock cohorts_clock(const struct cohorts *c, unsigned process, enu
 		clock.made[b].blocks += k->objects_made[b];
 		clock.kept[b].blocks += k->objects_kept[b];
 	}
-	for (size_t i = 0; i < l->track_count; i++)
-		if (l->tracks[i].clock == t->clock) {
-			struct cohort_table all = { 0 };
-			add_history(&l->tracks[i].all, 1, &all);
-			for (unsigned b = 0; b < COHORTS; b++) {
-				clock.kept[b].bytes += all.alive[b];
-				clock.kept[b].blocks += all.blocks[b];
-			}
-		}
+	add_kept(l, t->clock, clock.kept);
+	if (k->device == MODEL_NO_DEVICE)
+		add_devices(&clock, l, k);
 	return clock;
 }
 

@@ -70,6 +70,8 @@ struct cohort_clock {
 	struct cohort_sum {
 		double bytes, blocks;
 	} made[COHORTS], kept[COHORTS];
+	/* the same of what the process made on devices meanwhile; only of the host's clock */
+	struct cohort_sum made_beside[COHORTS], kept_beside[COHORTS];
 };
 /* Finds the sites whose mappings are arenas, which a runtime fills with small objects: from then on each mapping counts
  * as the objects that it has room for. As one block, it would be less than the few blocks around it that are freed. */

@@ -624,6 +624,25 @@ TEST(it_works_or_only_fills_as_half_of_all_is_freed)
 	CHECK_EQ(found(0).outlook, OUTLOOK_GROWS);
 }
 
+/* A queue of pinned results leaks while the device works; a model that is being loaded onto it is no work. */
+TEST(it_works_also_on_devices)
+{
+	even(COHORTS, 1e6);
+	for (unsigned i = 0; i < COHORTS; i++) {
+		w.clock.made[i] = (struct cohort_sum){ 1e6, 1e6 };
+		w.clock.made_beside[i] = (struct cohort_sum){ 2e6, 2e6 };
+	}
+	CHECK_EQ(found(0).outlook, OUTLOOK_LEAKS);
+	for (unsigned i = 0; i < COHORTS; i++)
+		w.clock.kept_beside[i] = w.clock.made_beside[i];
+	CHECK_EQ(found(0).outlook, OUTLOOK_GROWS);
+	for (unsigned i = 0; i < COHORTS; i++) {
+		w.clock.made[i] = (struct cohort_sum){ 2.02e6, 2.02e6 };
+		w.clock.made_beside[i] = w.clock.kept_beside[i] = (struct cohort_sum){ 1e9, 1e9 };
+	}
+	CHECK_EQ(found(0).outlook, OUTLOOK_LEAKS);
+}
+
 /* The longer nothing more has come, the fewer cohorts are enough to say that it stopped. */
 TEST(a_gap_that_is_no_chance_is_an_end)
 {

@@ -260,18 +260,31 @@ static unsigned behind_start_up(struct stay *s, double least)
 	return from;
 }
 
+static void add_sums(struct cohort_sum *sum, const struct cohort_sum *list, unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++) {
+		sum->bytes += list[i].bytes;
+		sum->blocks += list[i].blocks;
+	}
+}
+
 /* By bytes, or half by bytes and half by blocks, as the clock goes: a server may keep large answers of small work. */
+static double part_freed(const struct cohort_sum *made, const struct cohort_sum *kept)
+{
+	const double bytes = 1 - fmin(kept->bytes / made->bytes, 1), blocks = 1 - fmin(kept->blocks / made->blocks, 1);
+	return fmax(bytes, (bytes + blocks) / 2);
+}
+
+/* What the process does on devices meanwhile is work as well, if it frees that. */
 static double freed_since(const struct cohort_clock *k, unsigned from, unsigned to)
 {
 	struct cohort_sum made = { 1, 1 }, kept = { 0, 0 };
-	for (unsigned i = from; i < to; i++) {
-		made.bytes += k->made[i].bytes;
-		made.blocks += k->made[i].blocks;
-		kept.bytes += k->kept[i].bytes;
-		kept.blocks += k->kept[i].blocks;
-	}
-	const double bytes = 1 - fmin(kept.bytes / made.bytes, 1), blocks = 1 - fmin(kept.blocks / made.blocks, 1);
-	return fmax(bytes, (bytes + blocks) / 2);
+	add_sums(&made, k->made, from, to);
+	add_sums(&kept, k->kept, from, to);
+	const double own = part_freed(&made, &kept);
+	add_sums(&made, k->made_beside, from, to);
+	add_sums(&kept, k->kept_beside, from, to);
+	return fmax(own, part_freed(&made, &kept));
 }
 
 /* Of the sum of these cohorts, if each of them were by chance what it is. */
