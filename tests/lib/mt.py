@@ -296,11 +296,22 @@ class Trace:
         return pid if pid and alive(pid) else 0
 
     def is_new(self):
-        """No recorder has begun, or ended, yet: that of a short program may be about to."""
+        """A recorder may be about to begin: none has begun, or ended, yet, and one was started, or a process is left that
+        may start one."""
         with contextlib.suppress(OSError, struct.error), open(os.path.join(self.path, "session"), "rb") as file:
             head = file.read(4096)
-            return not any(struct.unpack_from(form, head, session_offset(field))[0] for form, field in (("<I", "recorder_pid"), ("<Q", "ended_ticks")))
+            pid, ended, beat = (struct.unpack_from(form, head, session_offset(field))[0] for form, field in
+                                (("<I", "recorder_pid"), ("<Q", "ended_ticks"), ("<Q", "recorder_beat_ns")))
+            return not pid and not ended and (beat != 0 or self.has_processes())
         return False
+
+    def has_processes(self):
+        """Are there such as write to it? Of one that has just been forked only its environment tells."""
+        with open(os.path.join(self.path, "session"), "rb") as file:
+            where = file.read(4096)[session_offset("ring_dir"):].split(b"\0", 1)[0].decode() or self.path
+        known = [int(found[1]) for found in map(re.compile(r"(\d+)-\d+\.info$").search, os.listdir(where)) if found]
+        path = self.path.encode()
+        return any(map(alive, known)) or any(path in environment_of(pid) for pid in filter(str.isdigit, os.listdir("/proc")))
 
     def settle(self, seconds=40):
         """Waits until no recorder works on it any more, also where it begins behind the program's end. (One that can't write what is left takes
@@ -447,6 +458,13 @@ def alive(pid):
         return False
 
 
+def environment_of(pid):
+    """Nothing, where it may not be read."""
+    with contextlib.suppress(OSError), open("/proc/%s/environ" % pid, "rb") as file:
+        return file.read()
+    return b""
+
+
 def until(truth, what, pause=0.02, seconds=WAIT):
     """Waits until truth() is true, and returns what it was."""
     end = time.monotonic() + seconds
@@ -479,13 +497,24 @@ def session_offset(field):
 
 @functools.lru_cache(None)
 def offsets(struct_name, field):
-    """The offset of a field, asked of the compiler so that format.h stays the only place that knows."""
+    """The offset of a field, asked of the compiler so that format.h stays the only place that knows: once for each
+    format.h, for all tests."""
+    header = os.path.join(TOP, "format/format.h")
+    name = re.sub(r"\W+", "_", "%s %s %d" % (struct_name, field, os.stat(header).st_mtime_ns))
+    kept = os.path.join(BUILD, "tests/offsets", name)
+    with contextlib.suppress(OSError, ValueError), open(kept, encoding="ascii") as file:
+        return int(file.read())
     source = '#include <stdio.h>\n#include <stddef.h>\n#include "format/format.h"\n' \
              'int main(void) { printf("%%zu", offsetof(%s, %s)); }' % (struct_name, field)
-    folder = scratch("offset")
-    binary = os.path.join(folder, "a")
+    binary = os.path.join(scratch("offset"), "a")
     subprocess.run(["cc", "-I" + TOP, "-x", "c", "-", "-o", binary], input=source.encode(), check=True)
-    return int(subprocess.run([binary], stdout=subprocess.PIPE, check=True).stdout)
+    offset = int(subprocess.run([binary], stdout=subprocess.PIPE, check=True).stdout)
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.dirname(kept), exist_ok=True)
+        with open("%s-%d" % (kept, os.getpid()), "w", encoding="ascii") as file:
+            file.write(str(offset))
+        os.replace(file.name, kept)
+    return offset
 
 
 # ---- main -----------------------------------------------------------------------------------------------------
