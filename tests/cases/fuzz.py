@@ -28,7 +28,8 @@ TOOL = ASAN if os.path.exists(ASAN) else mt.MEMTRACE
 MEMORY_KIB = 400 << 10  # AddressSanitizer's own share is most of it
 SECONDS = 20  # of CPU time; a hang takes ten times as long to be noticed
 SEED = 3
-ENV = mt.clean_env(ASAN_OPTIONS="detect_leaks=1:exitcode=99:allocator_may_return_null=1", UBSAN_OPTIONS="halt_on_error=1:exitcode=99")
+ENV = mt.clean_env(ASAN_OPTIONS="detect_leaks=1:exitcode=99:allocator_may_return_null=1", UBSAN_OPTIONS="halt_on_error=1:exitcode=99",
+                   MEMTRACE_SYMBOL_CACHE=mt.scratch("symbols"))  # libraries are not what is damaged here
 
 
 # ---- one damaged trace ------------------------------------------------------------------------------------------

@@ -125,9 +125,16 @@ def name_of(command):
 NAMING = {"--at", "--from", "--by", "snapshot", "--without", "--scale", "holders"}  # may name what the trace does not have, or want a snapshot: status 2
 
 
-def environment(words):
-    """A replay of a heap may take what the machine has free: here that is not much."""
-    return dict(ENV, MEMTRACE_PROC_ROOT=small_machine()) if "--host" in words else ENV
+def environment(words, elf=False):
+    """A replay of a heap may take what the machine has free: here that is not much. Names of libraries are kept from one
+    command to the next, where these are not what is damaged."""
+    return dict(ENV, MEMTRACE_SYMBOL_CACHE="" if elf else kept_names(), **({"MEMTRACE_PROC_ROOT": small_machine()} if "--host" in words else {}))
+
+
+@functools.lru_cache(None)
+def kept_names():
+    atexit.register(mt.Scratch.remove)
+    return mt.scratch("symbols")
 
 
 @functools.lru_cache(None)
@@ -143,10 +150,10 @@ def small_machine():
 class Run:
     """One command on one folder."""
 
-    def __init__(self, words, tool, kind):
+    def __init__(self, words, tool, kind, elf=False):
         self.words, self.kind = words, kind
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as used:
-            child = subprocess.Popen([WEIGHS, str(used.fileno()), str(CPU_SECONDS), tool, *words], env=environment(words), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            child = subprocess.Popen([WEIGHS, str(used.fileno()), str(CPU_SECONDS), tool, *words], env=environment(words, elf), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                      start_new_session=True, pass_fds=(used.fileno(),))
             timer = threading.Timer(SECONDS, lambda: os.killpg(child.pid, 9))
             timer.start()
@@ -253,7 +260,7 @@ class Fuzzer:
             for command, (tool, kind) in order:
                 packed = self.packed(trace, seed) if PACKED in command else None
                 words = [{"TRACE": trace, INTACT: self.intact, PACKED: packed}.get(w, w) for w in command]
-                runs.append(Run(words, tool, kind))
+                runs.append(Run(words, tool, kind, mutant.elf))
                 why = runs[-1].complaint(mutant.elf)
                 if why:
                     wrong.append("memtrace %s (%s): %s" % (" ".join(command), kind, why))
