@@ -10,6 +10,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
 
+mt.DISMISSES = False
 BUSY = [mt.program("busy"), "300000", "2000", "300", "1500"]
 COUNT = 600000
 WAYS = ["waitpid", "waitpid WNOHANG", "wait4 __WCLONE", "wait3", "waitid", "waitid WNOWAIT", "syscall wait4", "syscall waitid"]

@@ -32,6 +32,7 @@ SHIM = os.path.join(BUILD, "libmemtrace.so")
 MEMTRACE = os.path.join(BUILD, "memtrace")
 VENV = os.path.join(TOP, os.environ.get("VENV", "build/venv"))
 WAIT = 300  # seconds after which a command hangs, beside a machine that is busy
+DISMISSES = True  # recorders that only linger; that they go by themselves: recorder.py
 BEGINS_WITHIN = 1  # seconds, in which a recorder says that it is there
 
 
@@ -305,13 +306,28 @@ class Trace:
             return not pid and not ended and (beat != 0 or self.has_processes())
         return False
 
+    def where(self):
+        """The folder of what is not compressed yet."""
+        with open(os.path.join(self.path, "session"), "rb") as file:
+            return file.read(4096)[session_offset("ring_dir"):].split(b"\0", 1)[0].decode() or self.path
+
     def has_processes(self):
         """Are there such as write to it? Of one that has just been forked only its environment tells."""
-        with open(os.path.join(self.path, "session"), "rb") as file:
-            where = file.read(4096)[session_offset("ring_dir"):].split(b"\0", 1)[0].decode() or self.path
-        known = [int(found[1]) for found in map(re.compile(r"(\d+)-\d+\.info$").search, os.listdir(where)) if found]
+        known = [int(found[1]) for found in map(re.compile(r"(\d+)-\d+\.info$").search, os.listdir(self.where())) if found]
         path = self.path.encode()
         return any(map(alive, known)) or any(path in environment_of(pid) for pid in filter(str.isdigit, os.listdir("/proc")))
+
+    def dismiss(self):
+        """Ends a recorder that has nothing left to do but to wait a second for another process."""
+        with contextlib.suppress(OSError, struct.error), open(os.path.join(self.path, "session"), "rb") as file:
+            head = file.read(4096)
+            pid, limit, used = (struct.unpack_from(form, head, session_offset(field))[0] for form, field in
+                                (("<I", "recorder_pid"), ("<Q", "limit_bytes"), ("<Q", "used_bytes")))
+            with open("/proc/%d/cmdline" % pid, "rb") as file:
+                is_it = file.read().split(b"\0")[1:3] == [b"record", self.path.encode()]
+            left = [name for name in os.listdir(self.where()) + self.files() if name.endswith((".info", ".ring", ".nodes", ".fold"))]
+            if is_it and not left and (not limit or used < limit // 2) and not self.has_processes():
+                os.kill(pid, signal.SIGTERM)
 
     def settle(self, seconds=40):
         """Waits until no recorder works on it any more, also where it begins behind the program's end. (One that can't write what is left takes
@@ -323,6 +339,8 @@ class Trace:
                 check(self.patience, "the recorder %d of %s goes on %d s after the last process ended" %
                       (self.recorder(), self.path, seconds))
                 break
+            if DISMISSES:
+                self.dismiss()
             time.sleep(0.02)
         return self
 
