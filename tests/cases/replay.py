@@ -119,7 +119,7 @@ def case_sizes_that_are_not_known():
 @mt.variants(("--without", "keep", 0), long=[("--scale", "keep=2.5", 7500000)])
 def case_other_requests(option, words, keeping):
     """Of a run that keeps blocks of 3 MB: what is said of it without them, or with larger ones, is what a run of such a program says."""
-    kept = run(None, ROOM, traced=True, words=("--keeping", "3000000"))
+    kept = run(None, ROOM, traced=True, words=("--keeping", "3000000"), imports=True)
     real = run(None, ROOM, words=("--keeping", str(keeping))).said
     pool = whatif(kept.trace, option, words)
     outcome, = pool["settings"]
@@ -130,7 +130,7 @@ def case_other_requests(option, words, keeping):
 
 def case_a_change_takes_little_memory():
     """Stacks with frames of Python have numbers above 2^31."""
-    trace = run(None, ROOM, traced=True, words=("--keeping", "3000000")).trace
+    trace = run(None, ROOM, traced=True, words=("--keeping", "3000000"), imports=True).trace
     done = mt.execute(["sh", "-c", 'ulimit -v 1500000; exec "$0" whatif --without keep "$1"', mt.MEMTRACE, trace.path])
     mt.equal((done.status, done.err), (0, ""), "within 1.5 GB of addresses")
 
@@ -227,7 +227,7 @@ def cut_off(trace):
 
 def case_a_trace_that_was_cut_off():
     """What is left is replayed, and all answers are those of a run that ended there; the screen says that there was more."""
-    path, said = cut_off(run(None, ROOM, traced=True).trace)
+    path, said = cut_off(run(None, ROOM, traced=True, imports=True).trace)
     pool, = said["pools"]
     mt.equal((said["complete"], pool["differs"]), (False, None))
     real = run(EXPANDABLE, ROOM, words=("--requests", str(pool["requests"]))).said
@@ -236,7 +236,7 @@ def case_a_trace_that_was_cut_off():
     mt.equal(mt.execute([mt.MEMTRACE, "whatif", path]).status, 3, "status without --force")
     text = mt.execute([mt.MEMTRACE, "whatif", "--force", path]).out
     mt.check(text.startswith("INCOMPLETE: what is left is replayed"), text)
-    whole = run(None, ROOM, traced=True).trace
+    whole = run(None, ROOM, traced=True, imports=True).trace
     mt.equal((whole.json("whatif")["complete"], "INCOMPLETE" in whole.tool("whatif").out), (True, False), "of the whole trace")
 
 

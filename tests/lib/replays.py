@@ -1,5 +1,6 @@
 """Runs of tests/scenarios/requests.py, and what memtrace whatif says of them."""
 import functools
+import inspect
 import json
 import os
 
@@ -32,10 +33,24 @@ unsigned long NAME(unsigned long bytes)
     return path + " " + mt.SHIM
 
 
-@functools.lru_cache(None)
-def run(setting, mib, traced=False, seed=1, count=3000, words=(), env=(), folder=None, unasked=False):
-    """UNASKED: the shim is not told what requests ask for, as PyTorch before 2.2 does not."""
-    env = dict(env, **({"PYTORCH_CUDA_ALLOC_CONF": setting} if setting else {}))
+def once(function):
+    """Of the same arguments one call, whether they are named or left out."""
+    kept, signature = functools.lru_cache(None)(function), inspect.signature(function)
+
+    @functools.wraps(function)
+    def ask(*arguments, **named):
+        bound = signature.bind(*arguments, **named)
+        bound.apply_defaults()
+        return kept(*bound.args)
+    ask.cache_clear = kept.cache_clear
+    return ask
+
+
+@once
+def run(setting, mib, traced=False, seed=1, count=3000, words=(), env=(), folder=None, unasked=False, imports=False):
+    """UNASKED: the shim is not told what requests ask for, as PyTorch before 2.2 does not. IMPORTS: those of PyTorch are
+    recorded, too: most of what a trace has then, and of what its reports take."""
+    env = dict(env, **({"PYTORCH_CUDA_ALLOC_CONF": setting} if setting else {}), **({} if imports else {"MEMTRACE_PAUSED": "1"}))
     done = gpu.run([gpu.python(), os.path.join(gpu.SCENARIOS, "requests.py"), str(seed), str(count), *words], env=env, traced=traced, devices="%dM" % mib,
                    folder=folder, shim=unasking() if unasked else None)
     mt.equal(done.status, 0, "status of %s" % done)
@@ -45,7 +60,7 @@ def run(setting, mib, traced=False, seed=1, count=3000, words=(), env=(), folder
     return done
 
 
-@functools.lru_cache(None)
+@once
 def batches(rows, traced=False):
     done = gpu.run([gpu.python(), os.path.join(gpu.SCENARIOS, "batches.py"), str(rows)], traced=traced, devices="2G")
     mt.equal(done.status, 0, "status of %s" % done)
@@ -113,7 +128,7 @@ def check_graphs(setting, seed):
     mt.equal([pool["run"]["most_reserved_bytes"], pool["run"]["most_used_bytes"]], [done.account["most_reserved"], done.account["most_used"]])
 
 
-@functools.lru_cache(None)
+@once
 def mixed(setting, mib, seed, traced=False, count=1500, words=()):
     """A run of tests/scenarios/mixed.py: .said has what PyTorch counted of each device."""
     env = {"MEMTRACE_PAUSED": "1", **({"PYTORCH_CUDA_ALLOC_CONF": setting} if setting else {})}

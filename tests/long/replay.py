@@ -103,7 +103,7 @@ def case_without_copies():
 def case_a_folded_trace(limit):
     """What is missing of it is said, and nothing of other settings, unless what is left was served as the replay says. Rings can't grow so near
     a limit, so events may be lost as well, or those that are left may have all of the pool's."""
-    done = replays.run(None, replays.ROOM, traced=True, count=20000, env=(("MEMTRACE_LIMIT", limit),))
+    done = replays.run(None, replays.ROOM, traced=True, count=20000, env=(("MEMTRACE_LIMIT", limit),), imports=True)
     said, text = done.trace.json("whatif"), done.trace.tool("whatif").out
     pool, = said["pools"]
     if pool["requests"] == done.said["requests"]:

@@ -15,6 +15,8 @@ import sys
 
 import torch
 
+import recording
+
 MIB = 1 << 20
 
 
@@ -57,6 +59,7 @@ def number(option):
 
 
 def main():
+    recording.begin()
     kept, keeping, last = [], number("--keeping"), number("--requests")
     left_out = {int(n) for n in sys.argv[sys.argv.index("--not-empty") + 1].split(",")} if "--not-empty" in sys.argv else set()
     in_vain = []  # calls of empty_cache() that had nothing to give back
