@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What threads of PyTorch's autograd allocate shows the thread and the line of Python that called backward()."""
 # timeout: 200
+import functools
 import json
 import os
 import sys
@@ -12,6 +13,7 @@ import mt
 PROGRAM = os.path.join(mt.TOP, "tests/programs/backward.py")
 
 
+@functools.lru_cache(None)
 def run(mode, **env):
     if not mt.has_module("torch"):
         mt.skip("no torch")

@@ -18,7 +18,8 @@ ALIAS, PHYSICAL, RESERVED = 7, 5, 6
 
 
 PYTORCH = """
-import torch
+import ctypes, torch
+ctypes.PyDLL(None).memtrace_start()
 s = torch.cuda.Stream(1)
 x = [torch.empty(n * 100003, device="cuda:%d" % (n % 2)) for n in range(1, 12)]
 with torch.cuda.stream(s):
@@ -118,7 +119,7 @@ def pytorch(settings):
     """PyTorch where it leaves caching to the driver, or to nobody (gpu_pytorch.py has its own caching allocator)."""
     folder = mt.scratch("standin")
     log = os.path.join(folder, "log")
-    done = mt.shimmed([gpu.python(), "-c", PYTORCH], env={**gpu.environment(folder, log), **settings})
+    done = mt.shimmed([gpu.python(), "-c", PYTORCH], env={**gpu.environment(folder, log), "MEMTRACE_PAUSED": "1", **settings})
     mt.equal(done.status, 0, "status of %s" % done)
     events = [e for e in raw_events(done.trace.intact()) if e["class"] != 10]
     want = of_the_log(gpu.read_log(log))

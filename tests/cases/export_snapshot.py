@@ -12,7 +12,7 @@ import gpu
 import mt
 from snapshots import UNKNOWN, load, same, segments_of
 
-WAYS = {"": None, "expandable": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}}
+WAYS = {"": {}, "expandable": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}}
 
 
 @functools.lru_cache(None)
@@ -20,7 +20,7 @@ def traced(way):
     """The trace, and the folder of PyTorch's snapshots."""
     folder = mt.scratch("own")
     program = os.path.join(mt.TOP, "tests/programs/snapshot.py")
-    done = gpu.shimmed([gpu.python(), program, folder, "7", "600"], env=WAYS[way], devices="4G,4G")
+    done = gpu.shimmed([gpu.python(), program, folder, "7", "600"], env=dict(WAYS[way], MEMTRACE_PAUSED="1"), devices="4G,4G")
     mt.equal(done.status, -signal.SIGKILL, "%r" % done)
     return done.trace.settle().path, folder
 

@@ -3,6 +3,7 @@ at the end, as FOLDER/oom.pickle and FOLDER/end.pickle, and is killed then.
 
 usage: snapshot.py FOLDER SEED STEPS
 """
+import ctypes
 import os
 import pickle
 import random
@@ -13,6 +14,9 @@ import torch
 
 FOLDER, SEED, STEPS = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 MIB = 1 << 20
+
+if os.environ.get("MEMTRACE_PAUSED") == "1":  # what importing PyTorch does need not be in every trace
+    ctypes.PyDLL(None).memtrace_start()
 
 
 def keep(name):
