@@ -22,8 +22,9 @@ def case_beside_a_larger_neighbour():
     other = [gpu.python(), os.path.join(gpu.SCENARIOS, "neighbour.py"), "0", str(900 << 20)]
     with subprocess.Popen(other, env=mt.clean_env(**gpu.environment(folder, devices="2G")), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as held:
         held.stdout.readline()
-        text = "import torch, time; x = torch.empty(200 << 20, dtype=torch.uint8, device='cuda'); time.sleep(3)"
-        done = gpu.run([gpu.python(), "-c", text], folder=folder, devices="2G")
+        text = "import ctypes, torch, time; ctypes.PyDLL(None).memtrace_start()\n" \
+               "x = torch.empty(200 << 20, dtype=torch.uint8, device='cuda'); time.sleep(3)"
+        done = gpu.run([gpu.python(), "-c", text], env={"MEMTRACE_PAUSED": "1"}, folder=folder, devices="2G")
         held.stdin.close()
     mt.equal(done.status, 0, done.err)
     screen = done.trace.tool("report", "--all").out
