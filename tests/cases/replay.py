@@ -322,10 +322,11 @@ def case_wrong_settings(text, said):
 
 
 SETS = """
-import os, sys
+import ctypes, os, sys
 def says(when): sys.argv[1] != when or os.environ.update(PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb:21")
 says("before")
 import torch
+ctypes.PyDLL(None).memtrace_start()
 says("between")
 torch.cuda.init()
 says("late")
@@ -340,7 +341,8 @@ torch.empty(4 << 30, dtype=torch.uint8, device="cuda")
 def case_settings_that_the_program_makes():
     """They hold if the allocator has not begun, and then the run is replayed with them. Made later they are in vain, and the advice says so."""
     for when, mib in (("before", 100), ("between", 100), ("late", 60)):
-        done = gpu.run([gpu.python(), "-c", SETS, when], devices="2G", context="64M")
+        env = {} if when == "before" else {"MEMTRACE_PAUSED": "1"}  # it is made while the imports are recorded
+        done = gpu.run([gpu.python(), "-c", SETS, when], env=env, devices="2G", context="64M")
         mt.equal((done.status, int(done.out) >> 20), (1, mib), when)
         pool = whatif(done.trace)
         mt.equal((pool["differs"], pool["run"]["most_reserved_bytes"] >> 20), (None, mib), when)
