@@ -89,11 +89,17 @@ static void let_go_of_files(void)
 			close(fd);
 }
 
-/* Its own session, so that the terminal's signals don't reach it. */
+/* Its own session, so that the terminal's signals don't reach it. It takes no SIGTERM before it is ready to end by one:
+ * stop() may come before it has begun. */
 static pid_t start_recorder(const char *dir)
 {
-	pid_t pid = fork();
+	sigset_t term, before;
+	pid_t pid;
 
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	sigprocmask(SIG_BLOCK, &term, &before);
+	pid = fork();
 	if (pid == 0) {
 		let_go_of_files();
 		setsid();
@@ -102,6 +108,7 @@ static pid_t start_recorder(const char *dir)
 		execl("/proc/self/exe", "memtrace", "record", dir, (char *)NULL);
 		_exit(127);
 	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return pid;
 }
 

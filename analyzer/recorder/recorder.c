@@ -488,10 +488,14 @@ static void set_up_process(struct work *w)
 	static const int ignored[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGPIPE, SIGUSR1,
 				       SIGUSR2, SIGXFSZ, SIGTSTP, SIGTTOU, SIGTTIN };
 	struct sigaction term = { .sa_handler = on_term };
+	sigset_t ready;
 	struct rlimit files;
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
 		signal(ignored[i], SIG_IGN);
 	sigaction(SIGTERM, &term, NULL);
+	sigemptyset(&ready);
+	sigaddset(&ready, SIGTERM);
+	sigprocmask(SIG_UNBLOCK, &ready, NULL); /* memtrace run blocks it until now */
 	if (!getrlimit(RLIMIT_NOFILE, &files)) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
