@@ -118,7 +118,6 @@ static void sample(struct sampler *s)
 	look_at_machine(s); /* whoever reads takes it for the end of the processes */
 	look_at_mappings(s);
 	look_at_others(s);
-	samples_file_end_stale(s->file, MT_SUBJECT_DEVICE_PROCESS, 0, s->now);
 	samples_file_end_stale(s->file, MT_SUBJECT_PROCESS, 0, s->now > 2 * OTHERS_NS ? s->now - 2 * OTHERS_NS : 0);
 	uint64_t after = resident(s), step = s->now - last;
 	s->grows = before && after > before &&
@@ -212,7 +211,7 @@ static void free_sampler(struct sampler *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		free(s->targets[i]);
-	nvml_close(s->nvml);
+	close_devices(s);
 	cgroups_free(s->cgroups);
 	samples_file_free(s->file);
 	pthread_cond_destroy(&s->wake);

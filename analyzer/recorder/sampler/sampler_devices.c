@@ -8,7 +8,27 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NVML_RETRY_NS (10 * SECOND)
+#define RETRY_NS (10 * SECOND)
+
+static const struct device_source *const sources[DEVICE_SOURCES] = { &nvml_source };
+
+static const struct device_source *source_of(uint32_t backend)
+{
+	for (size_t i = 0; i < DEVICE_SOURCES; i++)
+		if (sources[i]->backend == backend)
+			return sources[i];
+	return NULL;
+}
+
+static bool take_library(struct target *t, const char *path)
+{
+	for (size_t i = 0; i < DEVICE_SOURCES; i++)
+		if (sources[i]->library && strstr(path, sources[i]->library)) {
+			snprintf(t->library, sizeof(t->library), "%s", path);
+			return true;
+		}
+	return false;
+}
 
 /* Its log says so once it has met one; the library's path is found in passing. */
 static void take_record(struct target *t, const struct mt_record *head, const char *payload, size_t bytes)
@@ -16,13 +36,14 @@ static void take_record(struct target *t, const struct mt_record *head, const ch
 	if (head->type == MT_REC_DEVICE && bytes >= sizeof(struct mt_rec_device)) {
 		struct mt_rec_device d;
 		memcpy(&d, payload, sizeof(d));
-		t->cuda |= d.backend == MT_BACKEND_CUDA;
+		if (source_of(d.backend))
+			t->backends |= 1u << d.backend;
 	} else if (head->type == MT_REC_MODULE && bytes > sizeof(struct mt_rec_module)) {
 		struct mt_rec_module m;
 		memcpy(&m, payload, sizeof(m));
 		size_t at = sizeof(m) + m.build_id_bytes;
-		if (at < bytes && memchr(payload + at, 0, bytes - at) && strstr(payload + at, "/libcuda.so"))
-			snprintf(t->libcuda, sizeof(t->libcuda), "%s", payload + at);
+		if (at < bytes && memchr(payload + at, 0, bytes - at))
+			take_library(t, payload + at);
 	}
 }
 
@@ -65,51 +86,76 @@ static void read_log(struct target *t)
 }
 
 /* Where nobody told, the mappings do. */
-static void find_libcuda(struct target *t)
+static void find_library(struct target *t)
 {
 	char path[64], line[1400];
+	bool found = false;
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", t->number);
 	FILE *f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		const char *slash = strchr(line, '/');
-		if (slash && strstr(slash, "/libcuda.so")) {
-			snprintf(t->libcuda, sizeof(t->libcuda), "%.*s", (int)strcspn(slash, "\n"), slash);
-			break;
-		}
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		char *slash = strchr(line, '/');
+		line[strcspn(line, "\n")] = '\0';
+		found = slash && take_library(t, slash);
 	}
 	if (f)
 		fclose(f);
 }
 
-bool uses_devices(const struct sampler *s)
+static bool uses(const struct target *t, const struct device_source *source)
+{
+	return t->backends >> source->backend & 1;
+}
+
+static bool is_used(const struct sampler *s, const struct device_source *source)
 {
 	for (size_t i = 0; i < s->count; i++)
-		if (s->targets[i]->cuda)
+		if (uses(s->targets[i], source))
 			return true;
 	return false;
 }
 
-static void open_nvml(struct sampler *s)
+bool uses_devices(const struct sampler *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->targets[i]->backends)
+			return true;
+	return false;
+}
+
+static void open_source(struct sampler *s, const struct device_source *source, struct opened *o)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		struct target *t = s->targets[i];
-		if (!t->cuda || s->nvml || s->now < s->nvml_retry_ns)
+		if (!uses(t, source) || o->source || s->now < o->retry_ns)
 			continue;
-		if (!*t->libcuda && t->number)
-			find_libcuda(t);
-		s->nvml = nvml_open(t->libcuda);
-		s->nvml_retry_ns = s->now + NVML_RETRY_NS;
+		if (source->library && !*t->library && t->number)
+			find_library(t);
+		o->source = source->open(t->library);
+		o->retry_ns = s->now + RETRY_NS;
 	}
 }
 
-/* What the trace calls a process of the driver's. In a container the driver may speak of the host's numbers, which mean
- * others here; there only a process that is known to use devices is taken for it. */
-static uint32_t pid_of(void *arg, uint32_t pid, char name[64])
+void close_devices(struct sampler *s)
 {
-	struct sampler *s = arg;
+	for (size_t i = 0; i < DEVICE_SOURCES; i++)
+		if (s->devices[i].source)
+			sources[i]->close(s->devices[i].source);
+}
+
+struct asker {
+	struct sampler *sampler;
+	const struct device_source *source;
+};
+
+/* What the trace calls a process of the driver's. In a container the driver may speak of the host's numbers, which mean
+ * others here; there only a process that is known to use its devices is taken for it. */
+static uint32_t find_pid(void *arg, uint32_t pid, char name[64])
+{
+	const struct asker *a = arg;
+	const struct sampler *s = a->sampler;
 	struct proc_who who;
 	for (size_t i = 0; i < s->count; i++)
-		if (s->targets[i]->number == pid && (s->own_namespace || s->targets[i]->cuda)) {
+		if (s->targets[i]->number == pid && (s->own_namespace || uses(s->targets[i], a->source))) {
 			if (sample_process_stat(pid, &who, NULL))
 				snprintf(name, 64, "%s", who.name);
 			return s->targets[i]->who.pid;
@@ -120,11 +166,22 @@ static uint32_t pid_of(void *arg, uint32_t pid, char name[64])
 	return pid;
 }
 
+static void look_at_source(struct sampler *s, const struct device_source *source, struct opened *o)
+{
+	bool processes = true;
+	open_source(s, source, o);
+	if (o->source && is_used(s, source)) {
+		processes = source->sample(o->source, s->file, s->now, find_pid, &(struct asker){ s, source });
+		samples_file_end_stale(s->file, MT_SUBJECT_DEVICE, source->backend, s->now);
+	}
+	if (processes)
+		samples_file_end_stale(s->file, MT_SUBJECT_DEVICE_PROCESS, source->backend, s->now);
+}
+
 void look_at_devices(struct sampler *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		read_log(s->targets[i]);
-	open_nvml(s);
-	if (s->nvml && uses_devices(s))
-		sample_nvml(s->nvml, s->file, pid_of, s);
+	for (size_t i = 0; i < DEVICE_SOURCES; i++)
+		look_at_source(s, sources[i], &s->devices[i]);
 }

@@ -40,11 +40,11 @@ struct target {
 	bool over;
 	uint32_t number; /* in our /proc; 0 = not found */
 	struct look rollup, mappings;
-	uint64_t rss;    /* KiB */
-	uint64_t met_ns; /* when it was first listed */
-	uint64_t log_at; /* bytes of its record log that were read so far */
-	bool cuda;
-	char libcuda[1024]; /* path of the libcuda that it has loaded */
+	uint64_t rss;       /* KiB */
+	uint64_t met_ns;    /* when it was first listed */
+	uint64_t log_at;    /* bytes of its record log that were read so far */
+	unsigned backends;  /* of devices that it uses: bits of enum mt_backend */
+	char library[1024]; /* path of what it has loaded that a source's library may lie beside */
 	unsigned cgroup_version;
 	uint64_t cgroup_ns; /* when its groups are looked up again */
 	char own_group[CGROUP_PATH], group[CGROUP_PATH];
@@ -56,12 +56,19 @@ struct other {
 	struct proc_who who;
 };
 
+#define DEVICE_SOURCES 1
+
+/* A source of figures of devices: NULL = it is not open, and tried again later. */
+struct opened {
+	void *source;
+	uint64_t retry_ns;
+};
+
 struct sampler {
 	struct mt_session *session;
 	struct samples_file *file;
 	struct cgroups *cgroups;
-	struct nvml *nvml;
-	uint64_t nvml_retry_ns;
+	struct opened devices[DEVICE_SOURCES];
 	bool own_namespace; /* we are in the machine's first pid namespace, where pids are those that drivers give */
 
 	struct target **targets;
@@ -94,5 +101,6 @@ void look_at_machine(struct sampler *s);
 /* sampler_devices.c: whether any target uses a device; adds the figures of devices and their processes to s->file. */
 bool uses_devices(const struct sampler *s);
 void look_at_devices(struct sampler *s);
+void close_devices(struct sampler *s);
 
 #endif

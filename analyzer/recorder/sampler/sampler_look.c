@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LOOK_SHARE 500  /* a look is repeated after so many times the time that it took ... */
@@ -47,14 +46,6 @@ static void look_at_cgroup(struct sampler *s, struct target *t)
 	samples_file_add(s->file, &key, &f);
 	if (f.value[MT_CGROUP_limit] && f.value[MT_CGROUP_limit] < s->memory)
 		s->memory = f.value[MT_CGROUP_limit];
-}
-
-/* The time that a look takes is the processor's, not what the scheduler adds on a busy machine. */
-static uint64_t worked_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
 /* All looks together are to take 1/LOOK_SHARE of the time; and as one keeps the process from mapping memory as long as

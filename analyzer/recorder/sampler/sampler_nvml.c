@@ -133,7 +133,7 @@ static bool set_up(struct nvml *n)
 	return n->count > 0;
 }
 
-struct nvml *nvml_open(const char *beside)
+static void *nvml_open(const char *beside)
 {
 	struct nvml *n = calloc(1, sizeof(*n));
 	if (!n)
@@ -147,10 +147,9 @@ struct nvml *nvml_open(const char *beside)
 	return NULL;
 }
 
-void nvml_close(struct nvml *n)
+static void nvml_close(void *source)
 {
-	if (!n)
-		return;
+	struct nvml *n = source;
 	n->nvmlShutdown();
 	dlclose(n->library);
 	free(n);
@@ -214,8 +213,7 @@ static unsigned list_users(const struct nvml *n, handle h, struct user *users)
 	return append_users(n->nvmlDeviceGetMPSComputeRunningProcesses_v3, h, users, count);
 }
 
-static void add_user(const struct device *d, const struct user *u, struct samples_file *file,
-		     uint32_t (*pid_of)(void *arg, uint32_t pid, char name[64]), void *arg)
+static void add_user(const struct device *d, const struct user *u, struct samples_file *file, pid_of *pid_of, void *arg)
 {
 	char name[64] = "";
 	struct figures f = { 0 };
@@ -230,10 +228,11 @@ static void add_user(const struct device *d, const struct user *u, struct sample
 	samples_file_add(file, &key, &f);
 }
 
-void sample_nvml(struct nvml *n, struct samples_file *file, uint32_t (*pid_of)(void *arg, uint32_t pid, char name[64]),
-		 void *arg)
+static bool nvml_sample(void *source, struct samples_file *file, uint64_t now, pid_of *pid_of, void *arg)
 {
 	static struct user users[MAX_PROCESSES];
+	const struct nvml *n = source;
+	(void)now;
 	for (unsigned i = 0; i < n->count; i++) {
 		const struct device *d = &n->device[i];
 		struct figures f = { 0 };
@@ -247,4 +246,13 @@ void sample_nvml(struct nvml *n, struct samples_file *file, uint32_t (*pid_of)(v
 		for (unsigned k = 0; k < count; k++)
 			add_user(d, &users[k], file, pid_of, arg);
 	}
+	return true;
 }
+
+const struct device_source nvml_source = {
+	.backend = MT_BACKEND_CUDA,
+	.library = "/libcuda.so",
+	.open = nvml_open,
+	.close = nvml_close,
+	.sample = nvml_sample,
+};

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "format/format.h"
 #include "format/samples.h"
@@ -28,6 +29,14 @@ static inline void figure(struct figures *f, unsigned field, uint64_t value)
 {
 	f->fields |= 1ull << field;
 	f->value[field] = value;
+}
+
+/* The time that a look takes is the processor's, not what the scheduler adds on a busy machine. */
+static inline uint64_t worked_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* ---- reading small files of the kernel's --------------------------------------------------------------- */
@@ -101,18 +110,29 @@ struct cgroups; /* analyzer/util/system/cgroup.h */
 /* `own` is the path of the process's group, `limiting` that of the group above it with the tightest limit. */
 void sample_cgroup(const struct cgroups *c, unsigned version, const char *own, const char *limiting, struct figures *f);
 
-/* ---- NVML ------------------------------------------------------------------------------------------------ */
+/* ---- devices --------------------------------------------------------------------------------------------- */
 
-struct nvml;
+/* Turns a pid that a driver gives into the trace's (0 = unknown), and fills in the process's name. */
+typedef uint32_t pid_of(void *arg, uint32_t pid, char name[64]);
 
-/* Loads NVIDIA's management library: the file MEMTRACE_NVML names, else the one in the folder of `beside` (the path of
- * a libcuda, or empty), else the system's. NULL = there is none, or no device. */
-struct nvml *nvml_open(const char *beside);
-void nvml_close(struct nvml *n);
+/* Whoever knows what the devices of a backend have. */
+struct device_source {
+	enum mt_backend backend;
 
-/* Adds figures of all devices and of processes on them. pid_of turns a pid that the driver gives into the trace's, and
- * fills in the process's name. */
-void sample_nvml(struct nvml *n, struct samples_file *file, uint32_t (*pid_of)(void *arg, uint32_t pid, char name[64]),
-		 void *arg);
+	/* What follows the folder in the path of a library that programs load, if the source's own lies beside it. */
+	const char *library;
+
+	/* NULL = there is none, or no device. `beside`: the path of such a library, or empty. */
+	void *(*open)(const char *beside);
+	void (*close)(void *source);
+
+	/* Adds figures of all devices and of processes on them. False = processes were left out this time, as to read
+	 * them takes long. */
+	bool (*sample)(void *source, struct samples_file *file, uint64_t now, pid_of *pid_of, void *arg);
+};
+
+/* NVML: the library is the file that MEMTRACE_NVML names, else the one beside the program's libcuda, else the system's.
+ */
+extern const struct device_source nvml_source;
 
 #endif
