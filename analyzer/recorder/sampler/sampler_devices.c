@@ -10,7 +10,7 @@
 
 #define RETRY_NS (10 * SECOND)
 
-static const struct device_source *const sources[DEVICE_SOURCES] = { &nvml_source };
+static const struct device_source *const sources[DEVICE_SOURCES] = { &nvml_source, &kfd_source };
 
 static const struct device_source *source_of(uint32_t backend)
 {

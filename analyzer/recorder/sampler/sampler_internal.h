@@ -56,7 +56,7 @@ struct other {
 	struct proc_who who;
 };
 
-#define DEVICE_SOURCES 1
+#define DEVICE_SOURCES 2
 
 /* A source of figures of devices: NULL = it is not open, and tried again later. */
 struct opened {

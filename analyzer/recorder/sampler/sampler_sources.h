@@ -5,6 +5,7 @@
  *   sampler_proc.c    /proc: the machine, processes, mappings
  *   sampler_cgroup.c  /sys/fs/cgroup
  *   sampler_nvml.c    NVIDIA's management library
+ *   sampler_kfd.c     AMD's devices, in /sys
  *
  * Nobody else includes this. All of it runs in the sampler's thread.
  */
@@ -134,5 +135,8 @@ struct device_source {
 /* NVML: the library is the file that MEMTRACE_NVML names, else the one beside the program's libcuda, else the system's.
  */
 extern const struct device_source nvml_source;
+
+/* AMD's devices, where the kernel has a compute driver for them. */
+extern const struct device_source kfd_source;
 
 #endif
