@@ -17,6 +17,7 @@ const struct mt_library mt_lib_HIP = {
 #define QUESTIONS(Q)                                                                     \
 	Q(hipGetDevice, (int *))                                                         \
 	Q(hipDeviceGetName, (char *, int, hipDevice_t))                                  \
+	Q(hipDeviceGetPCIBusId, (char *, int, int))                                      \
 	Q(hipDeviceGetUuid, (hipUUID *, hipDevice_t))                                    \
 	Q(hipDeviceTotalMem, (size_t *, hipDevice_t))                                    \
 	Q(hipMemGetAddressRange, (hipDeviceptr_t *, size_t *, hipDeviceptr_t))           \
@@ -137,7 +138,8 @@ uint32_t mt_hip_capture(uint64_t stream)
 
 /* ---- what a device is ---- */
 
-/* AMD's 16 bytes are text, hexadecimal digits. Devices without a number of their own have "XX" there. */
+/* AMD's 16 bytes are text, hexadecimal digits. Devices without a number of their own have "XX" there; their PCI address
+ * tells them apart on a machine. The recorder names them so too (sampler_kfd.c). */
 static void write_uuid(char *to, char *end, const hipUUID *uuid)
 {
 	int is_number = 1;
@@ -152,13 +154,25 @@ static void write_uuid(char *to, char *end, const hipUUID *uuid)
 	to[16] = 0;
 }
 
+static void write_place(char *to, char *end, unsigned ordinal)
+{
+	char place[32] = "";
+
+	if (CAN(hipDeviceGetPCIBusId) && ask.hipDeviceGetPCIBusId(place, sizeof(place) - 1, (int)ordinal) == 0 &&
+	    *place)
+		mt_put(mt_put(to, end, "PCI-"), end, place);
+}
+
 static void describe(unsigned ordinal, struct mt_device_facts *facts)
 {
+	char *end = facts->uuid + sizeof(facts->uuid);
 	hipUUID uuid;
 	size_t total;
 
 	if (CAN(hipDeviceGetUuid) && ask.hipDeviceGetUuid(&uuid, (hipDevice_t)ordinal) == 0)
-		write_uuid(facts->uuid, facts->uuid + sizeof(facts->uuid), &uuid);
+		write_uuid(facts->uuid, end, &uuid);
+	if (!*facts->uuid)
+		write_place(facts->uuid, end, ordinal);
 	if (CAN(hipDeviceGetName) &&
 	    ask.hipDeviceGetName(facts->model, sizeof(facts->model) - 1, (hipDevice_t)ordinal) != 0)
 		facts->model[0] = 0;

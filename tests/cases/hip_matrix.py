@@ -88,11 +88,11 @@ def case_last_error():
 
 
 def case_devices():
-    """Identity, model and size as HIP says; a device without a number of its own has no identity."""
+    """Identity, model and size as HIP says; a device without a number of its own is its PCI address."""
     _, trace = run([program("matrix"), "handle"])
     found = [line.split(" ", 6) for line in trace.tool("dump").out.splitlines() if line.startswith("device ")]
     mt.equal(sorted(line[3:] for line in found), [["4", "0", "1073741824", '"GPU-5d6c5fcd8f3a07c1" "Fake Instinct 0"'],
-                                                  ["4", "1", "2147483648", '"" "Fake Instinct 1"']])
+                                                  ["4", "1", "2147483648", '"PCI-0000:04:00.0" "Fake Instinct 1"']])
 
 
 def case_ctypes():
