@@ -88,7 +88,8 @@ static void take_subject(struct live *l, const struct sample_subject *d)
 		double file = has(d, MT_CGROUP_file) ? (double)d->last[MT_CGROUP_file].value : 0;
 		set_gauge(l, "control group", (double)d->last[MT_CGROUP_current].value - file,
 			  (double)d->last[MT_CGROUP_limit].value);
-	} else if (d->kind == MT_SUBJECT_DEVICE && has(d, MT_DEVICE_used) && has(d, MT_DEVICE_total)) {
+	} else if (d->kind == MT_SUBJECT_DEVICE && d->gone_ns == UINT64_MAX && has(d, MT_DEVICE_used) &&
+		   has(d, MT_DEVICE_total)) {
 		take_device(l, d);
 	}
 }

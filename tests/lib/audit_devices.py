@@ -162,7 +162,7 @@ class Devices(Claims):
     def over_time(self):
         driver = self.driver
         self.claim(r"^OVER \w+  .*? (TIME) to (TIME) ", self.time(self.origin, self.origin), self.duration, what="the time line's span", count=(0, 1))
-        for line, row in self.each(r"^(\d+) \S+( \(NVML\))? .* (FIGURE) +(FIGURE)$", "OVER TIME"):
+        for line, row in self.each(r"^(\d+) \S+( \(driver\))? .* (FIGURE) +(FIGURE)$", "OVER TIME"):
             pid = int(row[1])
             sampled = driver.context[pid] if row[2] else 0  # the driver says what it charges, with the context
             self.take(line, row, 1, lambda text: pid in driver.context, "a process of the device")

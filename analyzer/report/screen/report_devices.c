@@ -35,11 +35,11 @@ char *report_device_title(const struct selection *sel, const struct model_device
 	return output_format("%s %u", kind, s ? s->ordinal : d->shares[0]->ordinal);
 }
 
-/* "GPU-5f1c2a" of "GPU-5f1c2a00-...". */
+/* "GPU-5f1c2a" of "GPU-5f1c2a00-...", all of "PCI-0000:03:00.0". */
 static char *short_uuid(const struct model_device *d)
 {
 	const char *dash = strchr(d->uuid, '-');
-	int n = dash ? (int)(dash - d->uuid) + 7 : 10;
+	int n = strchr(d->uuid, ':') ? (int)strlen(d->uuid) : dash ? (int)(dash - d->uuid) + 7 : 10;
 	return output_format("%.*s", n, d->uuid);
 }
 
@@ -372,7 +372,7 @@ static void process_rows(struct device_ledger_table *t, const struct device_ledg
 		device_ledger_row(t, pid, own ? who : p->name, own ? "in all" : "neighbour", (int64_t)p->bytes, since,
 				  p->process  ? "its own trace"
 				  : l->by_use ? "use when we began"
-					      : "NVML only, no trace");
+					      : "driver, no trace");
 	free(since);
 	free(pid);
 }
@@ -559,7 +559,7 @@ static void sampled_times(const struct selection *sel, const struct device_ledge
 	if (samples_series(sel->samples, d->index, MT_DEVICE_PROCESS_bytes, sel->from_ns, model_end_ns(sel->model),
 			   r->values, spark_count()) < 0)
 		memset(r->values, 0, sizeof(r->values));
-	r->who = output_format("%u %s (NVML)", p->pid, p->name);
+	r->who = output_format("%u %s (driver)", p->pid, p->name);
 	r->last = d->last[MT_DEVICE_PROCESS_bytes].value;
 	r->most = d->most[MT_DEVICE_PROCESS_bytes].value;
 }
