@@ -193,6 +193,44 @@ def case_neighbours_end():
     mt.equal(rest(device(trace)["ledger"]), {"other_own": 200 * MIB, "other_processes": 0, "free": GIB - 200 * MIB, "unexplained": 0})
 
 
+def number_here(pid):
+    """What our /proc calls a process of another namespace."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open("/proc/%s/status" % name) as file:
+            words = next(line for line in file if line.startswith("NSpid:")).split()
+            if len(words) > 2 and int(words[-1]) == pid and os.readlink("/proc/%s/exe" % name) == os.path.realpath(mt.python()):
+                return int(name)
+    return mt.fail("no process %d" % pid)
+
+
+@mt.variants("the neighbour first", "the program first")
+def case_in_a_container(order):
+    """The files have the machine's numbers of processes there, and none of them is that of the program."""
+    unshare = [mt.need("unshare"), "-p", "-f", "--mount-proc"]
+    probe = mt.plain(unshare + ["true"])
+    if probe.status:
+        mt.skip("unshare -p: %s" % probe.err.strip())
+    tree = Tree([Device(0, FIRST)])
+    with neighbours(1) as (other,):
+        run = start(tree, supervised=True, outside=unshare)
+        own = number_here(run.pid)
+        first, second = (other, own) if order == "the neighbour first" else (own, other)
+        run.take(0, 50)
+        users = {other: 300 * MIB, own: 50 * MIB + CONTEXT}
+        for pids in ((first,), (first, second)):
+            there = {pid: users[pid] for pid in pids}
+            run.shows(0, tree.use(0, there, more=40 * MIB), there)
+        run.take(0, 100)
+        users[own] = 100 * MIB + CONTEXT
+        used = tree.use(0, users, more=40 * MIB)
+        stands_still(run, 0, used, users)
+        trace = run.end()
+    mt.equal({r["pid"] for r in rows(trace, "device-process")}, {0}, "whose they are, as far as the recorder knows")
+    found = device(trace)
+    mt.equal(rest(found["ledger"]), {"other_own": 100 * MIB + CONTEXT, "other_processes": 300 * MIB, "free": GIB - used, "unexplained": 40 * MIB})
+    mt.equal(others(found), {other: 300 * MIB}, "neighbours")
+
+
 @mt.variants("no driver", "half of the card", "another memory", "no size", "nothing used", "more than there is", "words")
 def case_left_out(what):
     """What can't be read, or is of other memory than the program's, is left out, not guessed."""

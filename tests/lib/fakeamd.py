@@ -130,12 +130,12 @@ class Program(Running):
         self.sampled(enough, "%s with %d used" % (uuid, used))
 
 
-def start(tree, major="7", prefix=(), env=None):
+def start(tree, major="7", prefix=(), **options):
     folder = mt.scratch("hip-program")
     script = os.path.join(folder, "hip.py")
     with open(script, "w") as file:
         file.write(HIP)
-    run = Program(major, program=(*prefix, mt.python(), script), env={"LD_LIBRARY_PATH": fakehip.libraries(), "MEMTRACE_PROC_ROOT": tree.root,
-                                                                   **(env or {})})
+    run = Program(major, program=(*prefix, mt.python(), script), env={"LD_LIBRARY_PATH": fakehip.libraries(), "MEMTRACE_PROC_ROOT": tree.root},
+                  **options)
     run.tree = tree
     return run.ready()

@@ -21,12 +21,12 @@ def rows(trace, kind=None, pid=None, record="sample"):
 class Running:
     """The program under the shim until it is ready, and what /proc says of it. It goes on until end() or stop()."""
 
-    def __init__(self, *arguments, program=(PROGRAM,), env=None, supervised=False, group=None):
+    def __init__(self, *arguments, program=(PROGRAM,), env=None, supervised=False, group=None, outside=()):
         self.output = os.path.join(mt.scratch("trace"), "t")
         command = [*program, *map(str, arguments)]
         environment = mt.shim_env(self.output, **(env or {}))
         if supervised or group:
-            command = [mt.MEMTRACE, "run", "-o", self.output, "--", *(group.command(command) if group else command)]
+            command = [*outside, mt.MEMTRACE, "run", "-o", self.output, "--", *(group.command(command) if group else command)]
             environment = mt.clean_env(**(env or {}))
         self.child = subprocess.Popen(command, env=environment, cwd=mt.scratch(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=subprocess.DEVNULL, start_new_session=True)

@@ -23,6 +23,7 @@ struct seen {
 	uint64_t still_ns, still_bytes, still_own;
 	bool gone;
 	uint64_t gone_ns;
+	bool guessed; /* it is taken for a traced process */
 };
 
 struct look {
@@ -200,6 +201,12 @@ static int add_context(struct look *k, const struct seen *s)
 	return context == MODEL_UNKNOWN ? 0 : charge_context(k, row, context);
 }
 
+/* It is a process that the driver had at the ledger's moment and that we don't know better from its trace. */
+static bool is_there(const struct look *k, const struct seen *s)
+{
+	return s->any && (!s->gone || s->gone_ns > k->ledger->ns) && !s->subject->traced;
+}
+
 static bool has_sample(const struct look *k, const struct process *p)
 {
 	for (size_t i = 0; i < k->count; i++)
@@ -208,30 +215,53 @@ static bool has_sample(const struct look *k, const struct process *p)
 	return false;
 }
 
-/* A subject whose pid means nothing to us may be a traced process seen from outside its container: the one whose memory
- * it exceeds by as little as a context takes. */
-static int guess(struct look *k, struct seen *s)
+/* A process of the driver's that may be one of `row`: what its context would be, MODEL_UNKNOWN if it is another. */
+static uint64_t guessed_context(const struct look *k, const struct seen *s, const struct device_ledger_process *row)
 {
-	struct device_ledger_process *best = NULL;
+	const struct model_share *share =
+		row->process ? model_share(k->model, k->ledger->device->index, row->process->id) : NULL;
+	if (!share || row->guessed || has_sample(k, row->process) ||
+	    s->subject->first_ns + 2000000000u < row->process->start_ns)
+		return MODEL_UNKNOWN;
+	return context_of(k, s, share, row);
+}
+
+static bool is_strange(const struct look *k, const struct seen *s, bool later)
+{
+	return s->subject->kind == MT_SUBJECT_DEVICE_PROCESS && !s->share && !s->guessed && is_there(k, s) &&
+	       !s->subject->pid && (s->subject->first_ns > k->ledger->ns) == later;
+}
+
+/* Of the subjects whose pids mean nothing to us and the traced processes the two that are closest; MODEL_UNKNOWN = none
+ * are. */
+static uint64_t closest(struct look *k, bool later, struct seen **seen, struct device_ledger_process **row)
+{
 	uint64_t least = MODEL_UNKNOWN;
-	for (unsigned i = 0; i < k->ledger->process_count; i++) {
-		struct device_ledger_process *row = &k->ledger->processes[i];
-		const struct model_share *share =
-			row->process ? model_share(k->model, k->ledger->device->index, row->process->id) : NULL;
-		if (!share || row->guessed || has_sample(k, row->process) ||
-		    s->subject->first_ns + 2000000000u < row->process->start_ns)
-			continue;
-		uint64_t context = context_of(k, s, share, row);
-		if (context < least) {
-			best = row;
+	for (size_t i = 0; i < k->count; i++)
+		for (unsigned j = 0; j < k->ledger->process_count && is_strange(k, &k->seen[i], later); j++) {
+			const uint64_t context = guessed_context(k, &k->seen[i], &k->ledger->processes[j]);
+			if (context >= least)
+				continue;
 			least = context;
+			*seen = &k->seen[i];
+			*row = &k->ledger->processes[j];
 		}
+	return least;
+}
+
+/* Such a subject may be a traced process seen from outside its container: the one whose memory it exceeds by as little
+ * as a context takes. So may a neighbour, by more; whoever is listed first, the closest are taken for each other. */
+static int guess(struct look *k, bool later)
+{
+	struct seen *seen;
+	struct device_ledger_process *row;
+	uint64_t context;
+	int e = 0;
+	while (!e && (context = closest(k, later, &seen, &row)) != MODEL_UNKNOWN) {
+		seen->guessed = row->guessed = true;
+		e = charge_context(k, row, context);
 	}
-	if (!best)
-		return 0;
-	best->guessed = true;
-	int e = charge_context(k, best, least);
-	return e ? e : 1;
+	return e;
 }
 
 static int add_neighbour(struct device_ledger *l, const struct seen *s, uint64_t first_ns)
@@ -273,11 +303,8 @@ static int take_process(struct look *k, struct seen *s, uint64_t first_ns)
 	struct device_ledger *l = k->ledger;
 	if (s->share)
 		return add_context(k, s);
-	if (!s->any || (s->gone && s->gone_ns <= l->ns) || s->subject->traced)
+	if (s->guessed || !is_there(k, s))
 		return 0;
-	int guessed = s->subject->pid ? 0 : guess(k, s);
-	if (guessed)
-		return guessed < 0 ? guessed : 0;
 	if ((s->subject->first_ns > l->ns || has_number_of_ours(l, s->subject)) && s->known && !had_room(l, s->bytes))
 		return 0;
 	if (!s->known) {
@@ -309,11 +336,13 @@ int device_ledger_take_samples(struct device_ledger *l, const struct model *m, c
 			l->other_processes = 0;
 			take_free(l, &k.seen[i]);
 		}
-	for (int later = 0; later < 2; later++)
+	for (int later = 0; later < 2 && !e; later++) {
+		e = guess(&k, later);
 		for (size_t i = 0; i < k.count && !e; i++)
 			if (k.seen[i].subject->kind == MT_SUBJECT_DEVICE_PROCESS &&
 			    (k.seen[i].subject->first_ns > l->ns) == later)
 				e = take_process(&k, &k.seen[i], first_ns);
+	}
 	free(k.seen);
 	return e;
 }
