@@ -799,7 +799,8 @@ static enum finding fragmented(const struct evidence *e, const struct evidence_d
 		SAY(evidence, steps_will_fill, .first = d->step_first, .latest = d->step_latest);
 	say_pins(d, out);
 	advise_on_holes(d, b->unused, &out->advice);
-	out->shown = best_setting(d) && !will_be_filled(d);
+	/* enough for what the step still needs, if that is known */
+	out->shown = best_setting(d) && evidence_known(d->request.rise) && !will_be_filled(d);
 	return holds(out, e, packed, fragmentation_confidence(d, b));
 }
 
