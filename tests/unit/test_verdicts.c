@@ -523,6 +523,13 @@ TEST(what_was_replayed_as_enough_comes_first)
 	setting(0, "expandable_segments:True", true, 1, 20);
 	judge();
 	CHECK(found.held[0].kind == VERDICT_FRAGMENTATION && held(VERDICT_COPIES));
+	const uint64_t rise = device.request.rise;
+	device.request.rise = EVIDENCE_UNKNOWN; /* nobody knows what is enough for a first step */
+	device.pool.replay.settings[0].spare = G(12);
+	judge();
+	CHECK(found.held[0].kind == VERDICT_COPIES && SAYS(FRAGMENTATION, setting_fits, .bytes = G(12)));
+	device.request.rise = rise;
+	device.pool.replay.settings[0].spare = G(1);
 	device.pool.replay.settings[0].fits = false;
 	judge();
 	CHECK(found.held[0].kind == VERDICT_COPIES);
