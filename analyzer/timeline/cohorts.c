@@ -770,29 +770,6 @@ static void add_kept(const struct ledger *l, uint32_t clock, struct cohort_sum *
 		}
 }
 
-static void add_sum(struct cohort_sum *to, const struct cohort_sum *s)
-{
-	to->bytes += s->bytes;
-	to->blocks += s->blocks;
-}
-
-/* Stretches of the devices' clocks, each where it begins. */
-static void add_devices(struct cohort_clock *to, const struct ledger *l, const struct clock *host)
-{
-	for (uint32_t i = 0; i < l->clock_count; i++) {
-		const struct clock *k = &l->clocks[i];
-		struct cohort_sum kept[COHORTS] = { { 0, 0 } };
-		if (k == host)
-			continue;
-		add_kept(l, i, kept);
-		for (unsigned b = 0; b <= k->now && k->begin_ns[b] <= to->end_ns; b++) {
-			const unsigned at = stretch_of(host, k->begin_ns[b]);
-			add_sum(&to->made_beside[at], &k->made[b]);
-			add_sum(&to->kept_beside[at], &kept[b]);
-		}
-	}
-}
-
 struct cohort_clock cohorts_clock(const struct cohorts *c, unsigned process, enum model_kind kind, uint32_t device)
 {
 	const struct ledger *l = known_ledger(c, process);
@@ -810,9 +787,34 @@ struct cohort_clock cohorts_clock(const struct cohorts *c, unsigned process, enu
 		clock.kept[b].blocks += k->objects_kept[b];
 	}
 	add_kept(l, t->clock, clock.kept);
-	if (k->device == MODEL_NO_DEVICE)
-		add_devices(&clock, l, k);
 	return clock;
+}
+
+static const struct clock *clock_of_host(const struct ledger *l)
+{
+	for (size_t i = 0; l && i < l->clock_count; i++)
+		if (l->clocks[i].device == MODEL_NO_DEVICE)
+			return &l->clocks[i];
+	return NULL;
+}
+
+/* A stretch of a device's clock counts where it begins. */
+void cohorts_add_devices(const struct cohorts *c, unsigned process, struct cohort_clock *to)
+{
+	const struct ledger *l = known_ledger(c, process);
+	const struct clock *host = clock_of_host(l);
+	for (uint32_t i = 0; host && i < l->clock_count; i++) {
+		const struct clock *k = &l->clocks[i];
+		struct cohort_sum kept[COHORTS] = { { 0, 0 } };
+		if (k == host)
+			continue;
+		add_kept(l, i, kept);
+		for (unsigned b = 0; b <= k->now && k->begin_ns[b] <= to->end_ns; b++) {
+			const unsigned at = stretch_of(host, k->begin_ns[b]);
+			cohort_sum_add(&to->made_on_devices[at], &k->made[b]);
+			cohort_sum_add(&to->kept_on_devices[at], &kept[b]);
+		}
+	}
 }
 
 static void add_objects(struct clock *k, const struct history *h)

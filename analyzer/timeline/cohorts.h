@@ -70,15 +70,24 @@ struct cohort_clock {
 	struct cohort_sum {
 		double bytes, blocks;
 	} made[COHORTS], kept[COHORTS];
-	/* the same of what the process made on devices meanwhile; only of the host's clock */
-	struct cohort_sum made_beside[COHORTS], kept_beside[COHORTS];
+	/* the same of what the process made on devices meanwhile: cohorts_add_devices() */
+	struct cohort_sum made_on_devices[COHORTS], kept_on_devices[COHORTS];
 };
+
+static inline void cohort_sum_add(struct cohort_sum *to, const struct cohort_sum *s)
+{
+	to->bytes += s->bytes;
+	to->blocks += s->blocks;
+}
+
 /* Finds the sites whose mappings are arenas, which a runtime fills with small objects: from then on each mapping counts
  * as the objects that it has room for. As one block, it would be less than the few blocks around it that are freed. */
 typedef bool cohorts_is_arena(void *arg, unsigned process, uint32_t site);
 void cohorts_find_arenas(struct cohorts *c, unsigned process, cohorts_is_arena *is, void *arg);
 
 struct cohort_clock cohorts_clock(const struct cohorts *c, unsigned process, enum model_kind kind, uint32_t device);
+/* Fills in what the process made on devices; the clock is that of one of its kinds of the host's memory. */
+void cohorts_add_devices(const struct cohorts *c, unsigned process, struct cohort_clock *clock);
 
 /* Bytes of a track at its end. */
 uint64_t cohorts_track_live(const struct cohorts *c, unsigned process, enum model_kind kind, uint32_t device);

@@ -630,15 +630,15 @@ TEST(it_works_also_on_devices)
 	even(COHORTS, 1e6);
 	for (unsigned i = 0; i < COHORTS; i++) {
 		w.clock.made[i] = (struct cohort_sum){ 1e6, 1e6 };
-		w.clock.made_beside[i] = (struct cohort_sum){ 2e6, 2e6 };
+		w.clock.made_on_devices[i] = (struct cohort_sum){ 2e6, 2e6 };
 	}
 	CHECK_EQ(found(0).outlook, OUTLOOK_LEAKS);
 	for (unsigned i = 0; i < COHORTS; i++)
-		w.clock.kept_beside[i] = w.clock.made_beside[i];
+		w.clock.kept_on_devices[i] = w.clock.made_on_devices[i];
 	CHECK_EQ(found(0).outlook, OUTLOOK_GROWS);
 	for (unsigned i = 0; i < COHORTS; i++) {
 		w.clock.made[i] = (struct cohort_sum){ 2.02e6, 2.02e6 };
-		w.clock.made_beside[i] = w.clock.kept_beside[i] = (struct cohort_sum){ 1e9, 1e9 };
+		w.clock.made_on_devices[i] = w.clock.kept_on_devices[i] = (struct cohort_sum){ 1e9, 1e9 };
 	}
 	CHECK_EQ(found(0).outlook, OUTLOOK_LEAKS);
 }

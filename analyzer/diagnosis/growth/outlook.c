@@ -262,10 +262,8 @@ static unsigned behind_start_up(struct stay *s, double least)
 
 static void add_sums(struct cohort_sum *sum, const struct cohort_sum *list, unsigned from, unsigned to)
 {
-	for (unsigned i = from; i < to; i++) {
-		sum->bytes += list[i].bytes;
-		sum->blocks += list[i].blocks;
-	}
+	for (unsigned i = from; i < to; i++)
+		cohort_sum_add(sum, &list[i]);
 }
 
 /* By bytes, or half by bytes and half by blocks, as the clock goes: a server may keep large answers of small work. */
@@ -282,8 +280,8 @@ static double freed_since(const struct cohort_clock *k, unsigned from, unsigned 
 	add_sums(&made, k->made, from, to);
 	add_sums(&kept, k->kept, from, to);
 	const double own = part_freed(&made, &kept);
-	add_sums(&made, k->made_beside, from, to);
-	add_sums(&kept, k->kept_beside, from, to);
+	add_sums(&made, k->made_on_devices, from, to);
+	add_sums(&kept, k->kept_on_devices, from, to);
 	return fmax(own, part_freed(&made, &kept));
 }
 

@@ -380,12 +380,6 @@ static void take_as_picked(struct owner_growth *t, const struct model_process *p
 	set_mean_block(t, p->kind[MODEL_HEAP].live_bytes, p->kind[MODEL_HEAP].live_blocks);
 }
 
-static void forget_devices(struct cohort_clock *k)
-{
-	memset(k->made_beside, 0, sizeof(k->made_beside));
-	memset(k->kept_beside, 0, sizeof(k->kept_beside));
-}
-
 void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline, const struct model *m,
 			const struct samples *samples, const struct growth_place *of, const struct cohort_table *table,
 			double doubt)
@@ -397,8 +391,9 @@ void owner_growth_judge(struct owner_growth *t, const struct timeline *timeline,
 	if (!steps || !k.count)
 		return;
 	add_folded(&k, &whose->fold, of->kind);
-	if (steps->source == LOOP_NONE) /* pieces may just be moved from a device to the host, one after the other */
-		forget_devices(&k);
+	/* without steps: pieces may just be moved from a device to the host, one after the other */
+	if (of->device == MODEL_NO_DEVICE && steps->source != LOOP_NONE)
+		cohorts_add_devices(timeline_cohorts(timeline), of->process, &k);
 	const struct outlook_found f = outlook_of(table, &k, step_length(steps, &k));
 	/* who calls an optimizer, or marks steps, works */
 	t->outlook = f.outlook == OUTLOOK_GROWS && timeline_steps_are_sure(steps) ? OUTLOOK_LEAKS : f.outlook;
