@@ -252,9 +252,8 @@ struct mt_tally {
 
 /* A log record: header, payload, padded with zeros to 8 bytes. Strings end with NUL. */
 enum mt_record_type {
-	MT_REC_PROGRAM = 1, /* payload: exe\0 argv[0]\0 argv[1]\0 ... */
-	MT_REC_ENV =
-		2, /* payload: NAME=VALUE\0 ... of settings of allocators, devices and ranks alone; the last counts */
+	MT_REC_PROGRAM = 1,  /* payload: exe\0 argv[0]\0 argv[1]\0 ... */
+	MT_REC_ENV = 2,      /* payload: NAME=VALUE\0 ... of settings of allocators, devices, ranks; the last counts */
 	MT_REC_HOOK = 3,     /* struct mt_rec_hook, then the name\0 */
 	MT_REC_MODULE = 4,   /* struct mt_rec_module, then build id, then path\0 */
 	MT_REC_UNMODULE = 5, /* struct mt_rec_unmodule */
@@ -269,8 +268,7 @@ enum mt_record_type {
 	 * file, and what is not in that */
 	MT_REC_IMPORT = 13,
 	MT_REC_NEVER = 14, /* struct mt_rec_never: a block that never had memory, whatever its events say */
-	MT_REC_LATE =
-		15, /* payload: NAME=VALUE\0 ... of settings of a pool that were made when it had begun: in vain */
+	MT_REC_LATE = 15,  /* payload: NAME=VALUE\0 ... of settings that came when their pool had begun: in vain */
 };
 
 struct mt_record {

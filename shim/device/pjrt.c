@@ -139,9 +139,10 @@ static unsigned each_input(const struct mt_pjrt *api, const struct pjrt_LoadedEx
 	unsigned n = 0;
 
 	for (size_t d = 0; HAS(a, input_count) && d < a->device_count; d++)
-		for (size_t i = 0; i < a->input_count; i++)
-			if (input(a, d, i))
-				n += f(api, input(a, d, i)) != 0;
+		for (size_t i = 0; i < a->input_count; i++) {
+			void *buffer = input(a, d, i);
+			n += buffer && f(api, buffer);
+		}
 	return n;
 }
 
@@ -195,7 +196,7 @@ static void given_out(const struct birth *b, const struct pjrt_LoadedExecutable_
 		born(b, a->outputs[d][i]);
 	place = mt_pjrt_known_place(count ? a->outputs[d][0] : input(a, d, 0));
 	if (program->addr && place)
-		mt_pjrt_pass(b->hook, place, program->addr, b->caller);
+		mt_pjrt_temporary(b->hook, place, program->addr, b->caller);
 }
 
 /* ---- the functions of our tables ---- */

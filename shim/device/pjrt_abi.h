@@ -16,6 +16,13 @@ struct pjrt_head {
 	void *extensions;
 };
 
+/* A pointer to such arguments. */
+#define PJRT_ARGS(args, ...) \
+	&(args) \
+	{ \
+		.head = { sizeof(args), NULL }, __VA_ARGS__ \
+	}
+
 /* All functions take one structure and return NULL or an error, which whoever called has to destroy. (Error_Destroy and
  * Error_Message return nothing.) */
 typedef void *pjrt_function(void *arguments);

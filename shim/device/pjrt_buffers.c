@@ -170,7 +170,7 @@ void mt_pjrt_begin(struct mt_pjrt_buffer *b, const void *caller)
 		mt_process_lost(1);
 }
 
-void mt_pjrt_pass(unsigned hook, uint64_t place, uint64_t bytes, const void *caller)
+void mt_pjrt_temporary(unsigned hook, uint64_t place, uint64_t bytes, const void *caller)
 {
 	struct mt_device_event event = event_of(hook, place, address_for(bytes));
 

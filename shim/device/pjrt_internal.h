@@ -25,12 +25,6 @@ extern struct mt_lock mt_pjrt_lock;
 /* ---- pjrt_ask.c: questions to the plugin, whose errors are destroyed. What it allocates for them is recorded, if the
  * caller doesn't mute that. ---- */
 
-#define PJRT_ARGS(args, ...) \
-	&(args) \
-	{ \
-		.head = { sizeof(args), NULL }, __VA_ARGS__ \
-	}
-
 /* NULL = it has none. */
 pjrt_function *mt_pjrt_function(const struct mt_pjrt *api, enum pjrt_place place);
 
@@ -87,7 +81,8 @@ int mt_pjrt_exhausted(const struct mt_pjrt *api, void *error, struct mt_pjrt_exh
 
 /* ---- pjrt_buffers.c: buffers on devices ---- */
 
-/* Where a buffer lies: of which vendor (PJRT_ON), the ordinal; 0 = on the host, or unknown. */
+/* Where a buffer lies: PJRT_ON, the vendor of the device in the bits above, its ordinal in those below; 0 = on the
+ * host, or unknown. */
 enum { PJRT_ON = 1 << 8, PJRT_VENDOR = 3, PJRT_ORDINAL = 0xff };
 
 static inline uint64_t mt_pjrt_place_on(enum mt_pjrt_vendor vendor, unsigned ordinal)
@@ -113,6 +108,9 @@ struct mt_pjrt_buffer {
 	uint32_t native, python; /* who had called */
 };
 
+/* Of the platform that a plugin names. */
+enum mt_pjrt_vendor mt_pjrt_vendor_called(const char *name, size_t bytes);
+
 uint64_t mt_pjrt_place(struct mt_pjrt *api, void *buffer);
 uint64_t mt_pjrt_place_of_device(struct mt_pjrt *api, void *device);
 uint64_t mt_pjrt_place_of_memory(struct mt_pjrt *api, void *memory);
@@ -120,14 +118,11 @@ uint64_t mt_pjrt_place_of_memory(struct mt_pjrt *api, void *memory);
 /* It is given out: sets its address. */
 void mt_pjrt_begin(struct mt_pjrt_buffer *b, const void *caller);
 
-/* `bytes` were there for a moment. */
-void mt_pjrt_pass(unsigned hook, uint64_t place, uint64_t bytes, const void *caller);
+/* A block of so many bytes, allocated and freed. */
+void mt_pjrt_temporary(unsigned hook, uint64_t place, uint64_t bytes, const void *caller);
 
 /* Of one that was given out, as far as it is known; 0 = none such. */
 uint64_t mt_pjrt_known_place(const void *buffer);
-/* Of a platform's name. */
-enum mt_pjrt_vendor mt_pjrt_vendor_called(const char *name, size_t bytes);
-
 /* Nonzero: it ended in an error. */
 int mt_pjrt_has_failed(const void *buffer);
 

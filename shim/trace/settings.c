@@ -26,12 +26,17 @@ static const char *behind(const char *text, const char *prefix)
 	return text;
 }
 
+/* A setting, or its name. */
+static int is_of_a_pool(const char *setting)
+{
+	return behind(setting, "PYTORCH_") && strstr(setting, "ALLOC_CONF") != NULL;
+}
+
 static int is_listed(const char *setting)
 {
 	static const struct {
 		const char *prefix, *within;
 	} listed[] = {
-		{ "PYTORCH_", "ALLOC_CONF=" },
 		{ "ASCEND_", "_VISIBLE_DEVICES=" },
 		{ "CUDA_VISIBLE_DEVICES=", "" },
 		{ "HIP_VISIBLE_DEVICES=", "" },
@@ -60,12 +65,8 @@ static int is_listed(const char *setting)
 	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
 		if (behind(setting, listed[i].prefix) && strstr(setting, listed[i].within))
 			return 1;
-	return is_variable(setting, mt_rank_variables) || is_variable(setting, mt_job_variables);
-}
-
-static int is_of_a_pool(const char *setting)
-{
-	return behind(setting, "PYTORCH_") && strstr(setting, "ALLOC_CONF") != NULL;
+	return is_of_a_pool(setting) || is_variable(setting, mt_rank_variables) ||
+	       is_variable(setting, mt_job_variables);
 }
 
 static uint64_t hash_of(uint64_t hash, const char *text)
@@ -75,40 +76,52 @@ static uint64_t hash_of(uint64_t hash, const char *text)
 	return hash;
 }
 
+enum { MOST = 48 }; /* entries */
+
+/* Those entries of the environment that are wanted, and a hash of them. Returns how many. */
+static int collect(int (*is_wanted)(const char *), struct mt_part *parts, uint64_t *hash)
+{
+	int n = 0;
+
+	*hash = 0;
+	/* each entry is read once: another thread may be taking it away */
+	for (char **e = environ, *entry; e && n < MOST && (entry = __atomic_load_n(e, __ATOMIC_RELAXED)) != NULL; e++)
+		if (is_wanted(entry)) {
+			parts[n++] = (struct mt_part){ entry, strlen(entry) + 1 };
+			*hash = hash_of(*hash, entry);
+		}
+	return n;
+}
+
+/* Logs them if they are others than those that `hash` is of. */
+static void log_changed(uint16_t type, int (*is_wanted)(const char *), uint64_t *hash)
+{
+	struct mt_part parts[MOST];
+	const uint64_t before = *hash;
+	const int n = collect(is_wanted, parts, hash);
+
+	if (*hash != before)
+		mt_log_add(type, parts, n);
+}
+
 /* Hashes of what was logged, and of a pool's settings when it asked for them. */
 static uint64_t logged, in_force;
 static uint8_t has_asked;
 
-/* Logs the environment's settings that are to be, if their hash is another than `before`; returns it. */
-static uint64_t log_changed(uint16_t type, int (*is_wanted)(const char *), uint64_t before)
-{
-	struct mt_part parts[48];
-	uint64_t hash = 0;
-	int n = 0;
-
-	/* each entry is read once: another thread may be taking it away */
-	for (char **e = environ, *entry; e && n < 48 && (entry = __atomic_load_n(e, __ATOMIC_RELAXED)) != NULL; e++)
-		if (is_wanted(entry)) {
-			parts[n++] = (struct mt_part){ entry, strlen(entry) + 1 };
-			hash = hash_of(hash, entry);
-		}
-	if (type && hash != before)
-		mt_log_add(type, parts, n);
-	return hash;
-}
-
 void mt_settings_log(void)
 {
-	logged = log_changed(MT_REC_ENV, is_listed, 0);
+	logged = 0;
+	log_changed(MT_REC_ENV, is_listed, &logged);
 }
 
 void mt_settings_asked(const char *name)
 {
+	struct mt_part parts[MOST];
 	int kept = errno;
 
 	if (is_of_a_pool(name) && mt_process_state() != MT_STATE_OFF && mt_process.info) {
-		logged = log_changed(MT_REC_ENV, is_listed, logged);
-		in_force = log_changed(0, is_of_a_pool, 0);
+		log_changed(MT_REC_ENV, is_listed, &logged);
+		collect(is_of_a_pool, parts, &in_force);
 		has_asked = 1;
 	}
 	errno = kept;
@@ -117,5 +130,5 @@ void mt_settings_asked(const char *name)
 void mt_settings_failed(void)
 {
 	if (has_asked)
-		in_force = log_changed(MT_REC_LATE, is_of_a_pool, in_force);
+		log_changed(MT_REC_LATE, is_of_a_pool, &in_force);
 }

@@ -60,17 +60,11 @@ static void load(const char *path)
 	executable = ((void *(*)(size_t, size_t, int))(uintptr_t)sym(library, "plug_program"))(1, 4096, 0);
 }
 
-#define ARGS(args, ...) \
-	&(args) \
-	{ \
-		.head = { sizeof(args), NULL }, __VA_ARGS__ \
-	}
-
 static void *uploaded(void)
 {
 	const int64_t dims[] = { 1024 };
 	struct pjrt_Client_BufferFromHostBuffer *a =
-		ARGS(struct pjrt_Client_BufferFromHostBuffer, .dims = dims, .dim_count = 1);
+		PJRT_ARGS(struct pjrt_Client_BufferFromHostBuffer, .dims = dims, .dim_count = 1);
 
 	plugin->function[PJRT_Client_BufferFromHostBuffer](a);
 	return a->buffer;
@@ -80,14 +74,14 @@ static void *computed(void)
 {
 	void *out = NULL, **const outputs[] = { &out };
 
-	plugin->function[PJRT_LoadedExecutable_Execute](ARGS(
+	plugin->function[PJRT_LoadedExecutable_Execute](PJRT_ARGS(
 		struct pjrt_LoadedExecutable_Execute, .executable = executable, .device_count = 1, .outputs = outputs));
 	return out;
 }
 
 static void drop(void *buffer)
 {
-	plugin->function[PJRT_Buffer_Destroy](ARGS(struct pjrt_one, .thing = buffer));
+	plugin->function[PJRT_Buffer_Destroy](PJRT_ARGS(struct pjrt_one, .thing = buffer));
 }
 
 static void pairs(void)

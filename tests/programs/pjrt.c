@@ -8,12 +8,6 @@
 
 #include "tests/programs/libpjrt.h"
 
-#define ARGS(args, ...) \
-	&(args) \
-	{ \
-		.head = { sizeof(args), NULL }, __VA_ARGS__ \
-	}
-
 enum { POOL = 256 << 20 };
 
 struct user {
@@ -29,7 +23,7 @@ static void *call(const struct user *u, enum pjrt_place place, void *args)
 {
 	void *error = u->table->function[place](args);
 	if (error)
-		u->table->function[PJRT_Error_Destroy](ARGS(struct pjrt_one, .thing = error));
+		u->table->function[PJRT_Error_Destroy](PJRT_ARGS(struct pjrt_one, .thing = error));
 	return error;
 }
 
@@ -56,7 +50,7 @@ static struct user load(const char *path, const char *how)
 	u.table = api();
 	if (api() != u.table)
 		abort();
-	call(&u, PJRT_Client_Create, ARGS(struct pjrt_Client_Create, .client = NULL));
+	call(&u, PJRT_Client_Create, PJRT_ARGS(struct pjrt_Client_Create, .client = NULL));
 	return u;
 }
 
@@ -64,7 +58,7 @@ static void *from_host(const struct user *u, size_t bytes)
 {
 	const int64_t dims[] = { (int64_t)bytes / 4 };
 	struct pjrt_Client_BufferFromHostBuffer *a =
-		ARGS(struct pjrt_Client_BufferFromHostBuffer, .dims = dims, .dim_count = 1, .memory = u->memory);
+		PJRT_ARGS(struct pjrt_Client_BufferFromHostBuffer, .dims = dims, .dim_count = 1, .memory = u->memory);
 	call(u, PJRT_Client_BufferFromHostBuffer, a);
 	return a->buffer;
 }
@@ -75,13 +69,13 @@ static void *run(const struct user *u, void *program, void *input, void *outputs
 	void *const *const lists[] = { inputs, inputs };
 	void **const out[] = { outputs, (void **)outputs + 1 };
 	return call(u, PJRT_LoadedExecutable_Execute,
-		    ARGS(struct pjrt_LoadedExecutable_Execute, .executable = program, .inputs = lists,
-			 .device_count = 1, .input_count = input != NULL, .outputs = out));
+		    PJRT_ARGS(struct pjrt_LoadedExecutable_Execute, .executable = program, .inputs = lists,
+			      .device_count = 1, .input_count = input != NULL, .outputs = out));
 }
 
 static void drop(const struct user *u, enum pjrt_place place, void *buffer)
 {
-	call(u, place, ARGS(struct pjrt_one, .thing = buffer));
+	call(u, place, PJRT_ARGS(struct pjrt_one, .thing = buffer));
 }
 
 __attribute__((noinline)) void *keep(struct user *u, void *program, void *input, size_t bytes)
@@ -113,7 +107,7 @@ static void ends(struct user *u)
 	drop(u, PJRT_Buffer_Delete, deleted);
 	drop(u, PJRT_Buffer_Destroy, deleted);
 	drop(u, PJRT_Buffer_Destroy, NULL);
-	struct pjrt_copy *copy = ARGS(struct pjrt_copy, .from = copied, .to = NULL);
+	struct pjrt_copy *copy = PJRT_ARGS(struct pjrt_copy, .from = copied, .to = NULL);
 	call(u, PJRT_Buffer_CopyToDevice, copy);
 	drop(u, PJRT_Buffer_Destroy, copy->buffer);
 	call(u, PJRT_Buffer_CopyToMemory, copy);
@@ -121,11 +115,11 @@ static void ends(struct user *u)
 	drop(u, PJRT_Buffer_Destroy, copied);
 	const int64_t dims[] = { 1024, 4 };
 	struct pjrt_Client_CreateUninitializedBuffer *empty =
-		ARGS(struct pjrt_Client_CreateUninitializedBuffer, .dims = dims, .dim_count = 2);
+		PJRT_ARGS(struct pjrt_Client_CreateUninitializedBuffer, .dims = dims, .dim_count = 2);
 	call(u, PJRT_Client_CreateUninitializedBuffer, empty);
 	drop(u, PJRT_Buffer_Destroy, empty->buffer);
 	struct pjrt_AsyncHostToDeviceTransferManager_RetrieveBuffer *got =
-		ARGS(struct pjrt_AsyncHostToDeviceTransferManager_RetrieveBuffer, .index = 2);
+		PJRT_ARGS(struct pjrt_AsyncHostToDeviceTransferManager_RetrieveBuffer, .index = 2);
 	call(u, PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer, got);
 	drop(u, PJRT_Buffer_Destroy, got->buffer);
 }
@@ -134,7 +128,7 @@ static void views(struct user *u)
 {
 	const int64_t dims[] = { 1 << 20 };
 	struct pjrt_Client_CreateViewOfDeviceBuffer *view =
-		ARGS(struct pjrt_Client_CreateViewOfDeviceBuffer, .dims = dims, .dim_count = 1);
+		PJRT_ARGS(struct pjrt_Client_CreateViewOfDeviceBuffer, .dims = dims, .dim_count = 1);
 	call(u, PJRT_Client_CreateViewOfDeviceBuffer, view);
 	drop(u, PJRT_Buffer_Destroy, view->buffer);
 }
@@ -169,7 +163,7 @@ static void errors(struct user *u)
 	churn(u, 4096);
 	u->plug->hides_sizes = 0;
 	/* arguments that end before what we look at */
-	struct pjrt_copy *cut = ARGS(struct pjrt_copy, .from = from_host(u, 4096), .to = NULL);
+	struct pjrt_copy *cut = PJRT_ARGS(struct pjrt_copy, .from = from_host(u, 4096), .to = NULL);
 	void *from = cut->from;
 	cut->head.bytes = offsetof(struct pjrt_copy, buffer);
 	call(u, PJRT_Buffer_CopyToDevice, cut);
