@@ -402,6 +402,17 @@ static double part_of_last(const struct cohort_clock *k, unsigned last)
 	return made > 0 ? fmin(k->made[last].bytes / made, 1) : 1;
 }
 
+/* No more than an older cohort keeps for good: of one that has not got old, the rest may be what a collector was about
+ * to free. */
+static void limit_young(struct stay *s, unsigned old, unsigned whole)
+{
+	double most = 0;
+	for (unsigned i = 0; i < old; i++)
+		most = fmax(most, s->bytes[i]);
+	for (unsigned i = old; old && i < whole; i++)
+		s->bytes[i] = fmin(s->bytes[i], most);
+}
+
 /* What the last stretch keeps. Where blocks pass within a stretch, some of its may be just what the program is at: then
  * no more than another stretch does; growth may accelerate. */
 static double kept_of_last(const struct stay *s, const struct cohort_table *t, const struct cohort_clock *k,
@@ -427,6 +438,7 @@ struct outlook_found outlook_of(const struct cohort_table *t, const struct cohor
 		stay.count = 0;
 	for (unsigned i = 0; i < whole; i++)
 		stay.bytes[i] = s.part[whole - i] > 0 ? t->alive[i] * s.rest / s.part[whole - i] : 0;
+	limit_young(&stay, whole > age ? whole - age : 0, whole);
 	if (whole)
 		stay.bytes[whole] = kept_of_last(&stay, t, clock, whole, s.rest);
 	for (unsigned i = 0; i < f.count; i++)
