@@ -600,6 +600,8 @@ struct mt_ext_device {
 #define MT_YOUNG_SUMS         4094u
 #define MT_YOUNG_PLACES       8192u
 #define MT_YOUNG_LIMIT        1024u /* bytes: smaller blocks are young */
+#define MT_YOUNG_SLOTS        1024u /* a thread that has written so many is worth an area, and its process a table */
+#define MT_YOUNG_WINDOW_NS    500000000u /* after which a thread that goes on writes what it has left out */
 #define MT_YOUNG_AREAS        4096u
 
 struct mt_young_head {

@@ -2,6 +2,7 @@
  * are the same slots outside of folded blocks. */
 #include "analyzer/model/device.h"
 
+#include "analyzer/util/minmax.h"
 #include "analyzer/util/vec.h"
 
 /* ---- totals ---------------------------------------------------------------------------------------------- */
@@ -35,8 +36,25 @@ static void note_left_out(struct process_memory *memory, uint64_t blocks, uint64
 	memory->footprint.unknown |= !memory->folded;
 }
 
+/* A thread tells of its young blocks once a window has ended. What it had not told when its process ended is there when
+ * it began: until when it went on is not known. */
+static void tell_left_out(const struct process_memory *memory, struct model_left_out l, uint32_t ring)
+{
+	const struct model_query *q = &memory->model->query;
+	const struct process *p = memory->seen.process;
+	if (!q->on_left_out)
+		return;
+	l.process = p;
+	l.from_ns = memory->folded    ? memory->folded_ns
+		    : ring < p->rings ? higher(memory->young_ns, less(l.ns, MT_YOUNG_WINDOW_NS))
+				      : higher(memory->young_ns, l.ns);
+	l.until_ns = memory->folded || ring < p->rings ? l.ns : UINT64_MAX;
+	q->on_left_out(q->arg, &l);
+}
+
 /* `s->addr` blocks came and went. */
-static int add_sum(struct process_memory *memory, const struct mt_event *s, const struct mt_ext_device *ext)
+static int add_sum(struct process_memory *memory, const struct mt_event *s, const struct mt_ext_device *ext,
+		   uint32_t ring, uint64_t ns)
 {
 	const enum event_space space = space_of_what(ext->capture);
 	struct mt_event one = *s;
@@ -63,6 +81,14 @@ static int add_sum(struct process_memory *memory, const struct mt_event *s, cons
 	}
 	memory->seen.events += 2 * s->addr;
 	note_left_out(memory, w.blocks, w.bytes);
+	tell_left_out(memory,
+		      (struct model_left_out){ .kind = kind,
+					       .site = (uint32_t)site,
+					       .device = share ? share->device->seen.index : MODEL_NO_DEVICE,
+					       .bytes = w.bytes,
+					       .blocks = w.blocks,
+					       .ns = ns },
+		      ring);
 	if (kind != MODEL_MAP) /* whose sites don't count them */
 		site_table_temporary(&memory->sites, (uint32_t)site, (uint32_t)ext->other);
 	site_table_unseen(&memory->sites, (uint32_t)site);
@@ -167,13 +193,15 @@ static void set_missing(struct model_fold *f, uint64_t heap, uint64_t other)
 	f->most_other_bytes = other > f->most_other_bytes ? other : f->most_other_bytes;
 }
 
-int process_memory_fold(struct process_memory *memory, const struct mt_event *s, uint64_t ns)
+int process_memory_fold(struct process_memory *memory, const struct mt_event *s, uint32_t ring, uint64_t ns)
 {
 	struct mt_ext_device ext;
 	memcpy(&ext, s + 1, sizeof(ext));
 	memory->seen.events--;
-	if (ext.class == MT_FOLD_BEGIN)
+	if (ext.class == MT_FOLD_BEGIN) {
 		memory->folded = true;
+		memory->folded_ns = ns;
+	}
 	if (memory->folded)
 		memory->seen.fold.until_ns = ns;
 	switch (ext.class) {
@@ -181,7 +209,7 @@ int process_memory_fold(struct process_memory *memory, const struct mt_event *s,
 		set_missing(&memory->seen.fold, s->addr, ext.stream);
 		return 0;
 	case MT_FOLD_SUM:
-		return add_sum(memory, s, &ext);
+		return add_sum(memory, s, &ext, ring, ns);
 	case MT_FOLD_LEVEL:
 		return level(memory, s, &ext, ns);
 	case MT_FOLD_LAST:

@@ -62,6 +62,16 @@ struct model_level_change {
 	uint64_t ns;
 };
 
+/* Blocks that came and went between two moments and left a sum, no events of their own: in a folded block, or young. */
+struct model_left_out {
+	const struct process *process;
+	enum model_kind kind;
+	uint32_t site, device; /* as of a change */
+	uint64_t bytes, blocks;
+	uint64_t from_ns, until_ns; /* what is known of when; UINT64_MAX: until the process's end at most */
+	uint64_t ns;                /* of the sum */
+};
+
 enum model_split {
 	MODEL_SPLIT_NONE = 0,
 	MODEL_SPLIT_THREAD, /* sites are also told apart by the allocating thread's index: site.split */
@@ -115,6 +125,7 @@ struct model_query {
 	void (*on_change)(void *arg, const struct model_change *c);
 	/* Called for what folded blocks say of what they lack; NULL = none. */
 	void (*on_level)(void *arg, const struct model_level_change *l);
+	void (*on_left_out)(void *arg, const struct model_left_out *l);
 	void *arg;
 	/* Called when a reader that follows has nothing more for now: to look at model_live() and the like, and to
 	 * refresh it. > 0: go on; 0: that is the end; < 0: an error. */

@@ -403,7 +403,8 @@ int process_memory_slot(struct process_memory *memory, const struct mt_event *s,
 	uint64_t before_ns = memory->seen.last_ns;
 	memory->moves = is_of(memory->seen.process->moving_hooks, s);
 	memory->pooled = is_of(memory->seen.process->pool_hooks, s);
-	memory->seen.events++;
+	if (++memory->seen.events <= MT_YOUNG_SLOTS)
+		memory->young_ns = ns;
 	memory->seen.last_ns = ns;
 	switch (s->kind) {
 	case MT_ALLOC:
@@ -419,7 +420,7 @@ int process_memory_slot(struct process_memory *memory, const struct mt_event *s,
 	case MT_FAIL:
 		return fail(memory, s, ns);
 	case MT_FOLD:
-		return process_memory_fold(memory, s, ns);
+		return process_memory_fold(memory, s, ring, ns);
 	case MT_MARK:
 		return mark(memory, s, ns);
 	case MT_LOST:

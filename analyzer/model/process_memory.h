@@ -69,7 +69,9 @@ struct process_memory {
 	size_t ring_room;
 	uint64_t host_number_at_end[MODEL_KINDS];
 	struct process_devices *devices; /* device.h; NULL = no device event yet */
-	bool folded;                     /* the slots that are read are of a folded block */
+	bool folded;                     /* the slots that are read are of a folded block ... */
+	uint64_t folded_ns;              /* ... which began then */
+	uint64_t young_ns;               /* before that nothing was young */
 	uint64_t left_out;               /* bytes alive in pools that folded blocks leave out */
 	/* events that the stream said are missing, and when the latest of these gaps ended */
 	uint64_t lost, lost_until_ns;
@@ -107,7 +109,7 @@ int process_memory_slot(struct process_memory *memory, const struct mt_event *s,
 			uint64_t ns);
 
 /* folded_events.c: a slot MT_FOLD with its extension. */
-int process_memory_fold(struct process_memory *memory, const struct mt_event *s, uint64_t ns);
+int process_memory_fold(struct process_memory *memory, const struct mt_event *s, uint32_t ring, uint64_t ns);
 
 /* A forked child: takes over what the parent has, marked as inherited. 0 or -MT_EMEMORY. */
 int process_memory_inherit(struct process_memory *memory, const struct process_memory *parent);

@@ -48,7 +48,9 @@ struct history {
 
 struct clock {
 	uint32_t device;
-	uint64_t all_bytes, all_blocks; /* of the first pass */
+	uint64_t all_bytes, all_blocks; /* of the first pass, but for what was left out */
+	struct summed_work summed;      /* of the first pass ... */
+	uint64_t summed_ns;             /* ... which was told it until then */
 	uint64_t bytes, blocks;
 	uint64_t step_ns; /* when the step began that was running at the latest change */
 	unsigned now;
@@ -74,6 +76,7 @@ struct site {
 };
 
 struct ledger {
+	uint64_t last_ns; /* of the changes of the first pass */
 	bool runs, begun; /* its process had not ended when the first pass saw it last; the second pass has begun */
 	struct clock *clocks;
 	size_t clock_count, clock_room;
@@ -128,6 +131,8 @@ static void free_ledger(struct ledger *l)
 	}
 	for (size_t i = 0; i < l->site_count; i++)
 		free_history(&l->sites[i].history);
+	for (size_t i = 0; i < l->clock_count; i++)
+		summed_work_fini(&l->clocks[i].summed);
 	free(l->clocks);
 	free(l->tracks);
 	free(l->sites);
@@ -228,6 +233,7 @@ void cohorts_count(struct cohorts *c, const struct model_change *change)
 	if (!t)
 		return;
 	struct clock *k = &l->clocks[t->clock];
+	l->last_ns = change->ns;
 	l->runs = change->process->state == PROCESS_RUNNING;
 	if (change->bytes < 0 && change->ns)
 		note_level(t, UNTIL, k, change->ns - 1);
@@ -240,10 +246,13 @@ void cohorts_count(struct cohorts *c, const struct model_change *change)
 	note_move(l, change);
 }
 
-/* What part of all work is behind. */
-static double place_of(const struct clock *k, double bytes, double blocks)
+/* What part of all work is behind at that moment, when events have made so much. */
+static double place_of(const struct clock *k, double bytes, double blocks, uint64_t ns)
 {
-	return (bytes / ((double)k->all_bytes + 1) + blocks / ((double)k->all_blocks + 1)) / 2;
+	const struct cohort_sum all = summed_work_all(&k->summed), by = summed_work_by(&k->summed, ns);
+	return ((bytes + by.bytes) / ((double)k->all_bytes + all.bytes + 1) +
+		(blocks + by.blocks) / ((double)k->all_blocks + all.blocks + 1)) /
+	       2;
 }
 
 static uint64_t end_by(const struct track *t, enum way way, const struct clock *k)
@@ -251,7 +260,7 @@ static uint64_t end_by(const struct track *t, enum way way, const struct clock *
 	for (unsigned i = OCTAVES; i-- > 0;)
 		for (unsigned p = COHORTS_PARTS; t->octaves[way][i] && p-- > 0;) {
 			const struct reached *r = &t->octaves[way][i][p];
-			if (r->ns && place_of(k, (double)r->bytes, (double)r->blocks) >= 1 - 1.0 / LAST_PART)
+			if (r->ns && place_of(k, (double)r->bytes, (double)r->blocks, r->ns) >= 1 - 1.0 / LAST_PART)
 				return r->ns;
 		}
 	return UINT64_MAX;
@@ -268,6 +277,8 @@ static void begin(struct ledger *l, bool goes_on)
 {
 	l->begun = true;
 	l->moved_bytes = 0;
+	for (size_t k = 0; k < l->clock_count; k++)
+		summed_work_settle(&l->clocks[k].summed, l->last_ns);
 	for (size_t k = 0; k < l->track_count; k++) {
 		struct track *t = &l->tracks[k];
 		t->end_ns = goes_on && l->runs ? UINT64_MAX : end_of(t, &l->clocks[t->clock]);
@@ -501,8 +512,9 @@ static void halve(struct ledger *l, struct clock *k)
 		k->made[i] = whole ? (struct cohort_sum){ a->bytes + b->bytes, a->blocks + b->blocks }
 				   : (struct cohort_sum){ 0, 0 };
 	}
-	k->all_bytes = 2 * k->all_bytes + 1; /* the first pass may have seen nothing */
-	k->all_blocks = 2 * k->all_blocks + 1;
+	const struct cohort_sum summed = summed_work_all(&k->summed);
+	k->all_bytes = 2 * k->all_bytes + (uint64_t)summed.bytes + 1; /* the first pass may have seen nothing */
+	k->all_blocks = 2 * k->all_blocks + (uint64_t)summed.blocks + 1;
 	k->now /= 2;
 	for (size_t i = 0; i < l->track_count; i++)
 		if (l->tracks[i].clock == which)
@@ -512,13 +524,11 @@ static void halve(struct ledger *l, struct clock *k)
 			halve_history(&l->sites[i].history);
 }
 
-static void advance(struct ledger *l, struct clock *k, const struct model_change *change, uint64_t step_ns)
+/* Stretches begin as work is done. */
+static void reach(struct ledger *l, struct clock *k, uint64_t ns, uint64_t step_ns)
 {
-	const uint64_t bytes = new_bytes(l, change);
-	k->bytes += bytes;
-	k->blocks++;
-	double place = place_of(k, (double)k->bytes, (double)k->blocks);
-	for (; place >= 1; place = place_of(k, (double)k->bytes, (double)k->blocks))
+	double place = place_of(k, (double)k->bytes, (double)k->blocks, ns);
+	for (; place >= 1; place = place_of(k, (double)k->bytes, (double)k->blocks, ns))
 		halve(l, k);
 	place *= COHORTS;
 	const unsigned now = place < COHORTS ? (unsigned)place : COHORTS - 1;
@@ -526,7 +536,15 @@ static void advance(struct ledger *l, struct clock *k, const struct model_change
 	k->step_ns = step_ns;
 	if (now > k->now && (!step_ns || begins))
 		while (k->now < now)
-			k->begin_ns[++k->now] = change->ns;
+			k->begin_ns[++k->now] = ns;
+}
+
+static void advance(struct ledger *l, struct clock *k, const struct model_change *change, uint64_t step_ns)
+{
+	const uint64_t bytes = new_bytes(l, change);
+	k->bytes += bytes;
+	k->blocks++;
+	reach(l, k, change->ns, step_ns);
 	k->made[k->now].bytes += (double)bytes;
 	k->made[k->now].blocks += !change->moves;
 }
@@ -686,6 +704,38 @@ void cohorts_change(struct cohorts *c, const struct model_change *change, uint64
 	note_move(l, change);
 }
 
+static const struct site *known_site(const struct ledger *l, uint32_t site)
+{
+	return l && site < l->number_count && l->numbers[site] ? &l->sites[l->numbers[site]] : NULL;
+}
+
+/* What the first pass has not seen counts when it is told. */
+void cohorts_left_out(struct cohorts *c, const struct model_left_out *o)
+{
+	struct ledger *l = ledger_of(c, o->process->id);
+	struct track *t = l ? track_of(l, o->kind, o->device) : NULL;
+	if (!t)
+		return;
+	struct clock *k = &l->clocks[t->clock];
+	const struct cohort_sum sum = { (double)o->bytes, (double)o->blocks };
+	if (!l->begun) {
+		summed_work_add(&k->summed, o->from_ns, o->until_ns, sum);
+		k->summed_ns = higher(k->summed_ns, o->ns);
+		return;
+	}
+	if (o->ns > k->summed_ns) {
+		k->bytes += o->bytes;
+		k->blocks += o->blocks;
+		cohort_sum_add(&k->made[k->now], &sum);
+	}
+	reach(l, k, o->ns, k->step_ns);
+	if (o->ns <= t->end_ns) {
+		t->all.passing += o->bytes;
+		if (known_site(l, o->site))
+			l->sites[l->numbers[o->site]].history.passing += o->bytes;
+	}
+}
+
 /* ---- what was found ------------------------------------------------------------------------------------ */
 
 static void add_history(const struct history *h, double weight, struct cohort_table *t)
@@ -729,11 +779,6 @@ static void add_single(const struct history *h, double weight, struct cohort_tab
 		t->single[h->alive.count ? h->alive.list[0].made : h->now] += weight * (double)live_of(h);
 }
 
-static const struct site *known_site(const struct ledger *l, uint32_t site)
-{
-	return l && site < l->number_count && l->numbers[site] ? &l->sites[l->numbers[site]] : NULL;
-}
-
 void cohorts_add_site(const struct cohorts *c, unsigned process, uint32_t site, double weight, struct cohort_table *t)
 {
 	const struct site *s = known_site(known_ledger(c, process), site);
@@ -770,6 +815,18 @@ static void add_kept(const struct ledger *l, uint32_t clock, struct cohort_sum *
 		}
 }
 
+/* To what was made in each stretch. */
+static void add_summed(const struct clock *k, uint64_t end_ns, struct cohort_sum *made)
+{
+	struct cohort_sum before = { 0, 0 };
+	for (unsigned b = 0; b <= k->now; b++) {
+		const struct cohort_sum by = summed_work_by(&k->summed, b < k->now ? k->begin_ns[b + 1] : end_ns);
+		made[b].bytes += by.bytes - before.bytes;
+		made[b].blocks += by.blocks - before.blocks;
+		before = by;
+	}
+}
+
 struct cohort_clock cohorts_clock(const struct cohorts *c, unsigned process, enum model_kind kind, uint32_t device)
 {
 	const struct ledger *l = known_ledger(c, process);
@@ -782,6 +839,7 @@ struct cohort_clock cohorts_clock(const struct cohorts *c, unsigned process, enu
 	clock.count = stretch_of(k, t->end_ns) + 1u;
 	memcpy(clock.begin_ns, k->begin_ns, sizeof(clock.begin_ns));
 	memcpy(clock.made, k->made, sizeof(clock.made));
+	add_summed(k, t->end_ns, clock.made);
 	for (unsigned b = 0; b < COHORTS; b++) {
 		clock.made[b].blocks += k->objects_made[b];
 		clock.kept[b].blocks += k->objects_kept[b];

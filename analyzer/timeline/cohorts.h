@@ -4,8 +4,8 @@
  *
  * The clock is work, not time: half of it are the bytes that the process has made so far, half the number of blocks,
  * each as a part of all. So the same program gives the same cohorts on a busy machine, and neither one large load nor a
- * million small objects take all of it. The host's kinds of a process have one clock, each device's another. It is cut
- * into COHORTS equal stretches.
+ * million small objects take all of it. What was left out (summed_work.h) is work like any other. The host's kinds of a
+ * process have one clock, each device's another. It is cut into COHORTS equal stretches.
  *
  *   struct cohorts *c = cohorts_new();
  *   cohorts_count(c, change)                     for each change of a first pass: how much there will be
@@ -28,6 +28,7 @@
 #define MT_TIMELINE_COHORTS_H
 
 #include "analyzer/model/model.h"
+#include "analyzer/timeline/summed_work.h"
 
 enum { COHORTS = 64 };
 enum { COHORTS_LEAST = 65536 }; /* bytes alive: what has less is not worth a look */
@@ -38,6 +39,8 @@ struct cohorts *cohorts_new(void); /* NULL: no memory */
 void cohorts_free(struct cohorts *c);
 
 void cohorts_count(struct cohorts *c, const struct model_change *change);
+/* In both passes: the second one knows who is alive, and may see more. */
+void cohorts_left_out(struct cohorts *c, const struct model_left_out *l);
 /* Called again it does nothing. `goes_on`: more may come than the first pass has seen, so tracks of processes that run
  * have no end. */
 void cohorts_begin(struct cohorts *c, bool goes_on);
@@ -67,18 +70,10 @@ struct cohort_clock {
 	uint64_t begin_ns[COHORTS]; /* of each stretch */
 	uint64_t end_ns;            /* of the track */
 	/* in each stretch, of all kinds of this clock; and what of it is alive at the end */
-	struct cohort_sum {
-		double bytes, blocks;
-	} made[COHORTS], kept[COHORTS];
+	struct cohort_sum made[COHORTS], kept[COHORTS];
 	/* the same of what the process made on devices meanwhile: cohorts_add_devices() */
 	struct cohort_sum made_on_devices[COHORTS], kept_on_devices[COHORTS];
 };
-
-static inline void cohort_sum_add(struct cohort_sum *to, const struct cohort_sum *s)
-{
-	to->bytes += s->bytes;
-	to->blocks += s->blocks;
-}
 
 /* Finds the sites whose mappings are arenas, which a runtime fills with small objects: from then on each mapping counts
  * as the objects that it has room for. As one block, it would be less than the few blocks around it that are freed. */

@@ -91,6 +91,11 @@ static void first_level(void *arg, const struct model_level_change *l)
 	loop_finder_level(((struct timeline *)arg)->finder, l);
 }
 
+static void left_out(void *arg, const struct model_left_out *l)
+{
+	cohorts_left_out(((struct timeline *)arg)->cohorts, l);
+}
+
 void timeline_attach(struct timeline *timeline, struct model_query *q)
 {
 	timeline->on_event = q->on_event;
@@ -100,6 +105,7 @@ void timeline_attach(struct timeline *timeline, struct model_query *q)
 	q->on_event = first_event;
 	q->on_change = first_change;
 	q->on_level = first_level;
+	q->on_left_out = left_out;
 	q->arg = timeline;
 }
 
@@ -150,6 +156,7 @@ static void attach_second(struct timeline *timeline, struct model_query *q, bool
 	q->on_event = second_event;
 	q->on_change = second_change;
 	q->on_level = second_level;
+	q->on_left_out = left_out;
 	q->arg = timeline;
 }
 

@@ -12,7 +12,6 @@
 #include "shim/base/tables.h"
 #include "shim/trace/ring.h"
 
-#define BUSY_SLOTS   1024u /* a thread that has written so many is worth an area, and its process a table */
 #define BYTES_STEP   16384
 #define TABLE_PART   6  /* of what the trace may take, the table at most */
 #define MOST_OTHERS  4u /* threads whose blocks one call writes: each takes a look at the whole table */
@@ -34,7 +33,7 @@ void mt_young_tables(struct mt_tables *t)
 
 static uint64_t window_ticks(void)
 {
-	return mt_clock == MT_ARCH_CLOCK ? mt_arch_second() / 2 : 500000000u;
+	return mt_clock == MT_ARCH_CLOCK ? mt_arch_second() / (1000000000u / MT_YOUNG_WINDOW_NS) : MT_YOUNG_WINDOW_NS;
 }
 
 /* Neighbours in memory are neighbours here: a thread's cache has them both. */
@@ -193,7 +192,7 @@ static __attribute__((noinline)) int start(struct mt_ring *ring, uint64_t ticks)
 	uint64_t now;
 	int ok;
 
-	if ((!ring->seq || (ring->seq == 1 && ring->used < BUSY_SLOTS)) || mt_sys_quiet() || mt_process.fixed)
+	if ((!ring->seq || (ring->seq == 1 && ring->used < MT_YOUNG_SLOTS)) || mt_sys_quiet() || mt_process.fixed)
 		return 0;
 	if (!is_wanted())
 		return 0;

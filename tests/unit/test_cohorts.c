@@ -692,4 +692,62 @@ TEST(weights_count)
 	end();
 }
 
+enum telling { NOT_TOLD, BY_WINDOW, AT_ITS_END };
+
+/* `loads` of 1,000 blocks are kept, one after the other. Of a thousand times as much only sums are left. */
+static struct outlook_found left_out(unsigned loads, enum telling told)
+{
+	begin(15);
+	cohorts = cohorts_new();
+	for (unsigned i = 0; i < 1000; i++) {
+		now = 1000 + 1000000ull * i;
+		if (i < loads)
+			take(0, 0, 1, 1000);
+	}
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < change_count; i++) {
+			const struct model_change c = change_of(&changes[i]);
+			if (!pass)
+				cohorts_count(cohorts, &c);
+			else
+				cohorts_change(cohorts, &c, 0, 0);
+		}
+		for (unsigned window = 0; told != NOT_TOLD && window < 10; window++)
+			cohorts_left_out(cohorts,
+					 &(struct model_left_out){
+						 .process = &processes[0],
+						 .kind = MODEL_HEAP,
+						 .site = 2,
+						 .device = MODEL_NO_DEVICE,
+						 .bytes = 100000000,
+						 .blocks = 100000,
+						 .from_ns = told == AT_ITS_END ? 1000 : window * 100000000ull,
+						 .until_ns =
+							 told == AT_ITS_END ? UINT64_MAX : (window + 1) * 100000000ull,
+						 .ns = told == AT_ITS_END ? 1000 : (window + 1) * 100000000ull });
+		if (!pass)
+			cohorts_begin(cohorts, false);
+	}
+	const struct cohort_clock clock = cohorts_clock(cohorts, 0, MODEL_HEAP, MODEL_NO_DEVICE);
+	double made = 0;
+	for (unsigned i = 0; i < clock.count; i++)
+		made += clock.made[i].bytes;
+	CHECK(fabs(made - 1000.0 * loads - (told ? 1e9 : 0)) < (told ? 2e6 : 1));
+	found = (struct cohort_table){ 0 };
+	cohorts_add_site(cohorts, 0, 1, 1, &found);
+	const struct outlook_found f = outlook_of(&found, &clock, 0);
+	end();
+	return f;
+}
+
+/* What came and went shows that the program works, and that it goes on after its last load. */
+TEST(what_was_left_out_is_work)
+{
+	CHECK_EQ(left_out(1000, NOT_TOLD).outlook, OUTLOOK_GROWS);
+	CHECK_EQ(left_out(1000, BY_WINDOW).outlook, OUTLOOK_LEAKS);
+	CHECK_EQ(left_out(1000, AT_ITS_END).outlook, OUTLOOK_LEAKS);
+	CHECK_EQ(left_out(300, NOT_TOLD).outlook, OUTLOOK_GROWS);
+	CHECK_EQ(left_out(300, BY_WINDOW).outlook, OUTLOOK_STOPPED);
+}
+
 TEST_MAIN
