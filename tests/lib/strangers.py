@@ -148,14 +148,18 @@ def said_by_headline(headline):
     for kind, words in HEADLINES.items():
         found = re.search(words, headline)
         if found:
-            number, unit = found.group(1).split()
-            return types.SimpleNamespace(kind=kind, words=headline, bytes=float(number) * UNITS[unit], where=headline)
+            return types.SimpleNamespace(kind=kind, words=headline, bytes=amount_said(found.group(1)), where=headline)
     return None
+
+
+def amount_said(words):
+    number, unit = words.split()
+    return float(number) * UNITS[unit]
 
 
 def said_by_report(analyzer, trace):
     """The one place that knows how report puts it: a kind of SICK, `healthy`, `too little`, `collected` (of a collector's heap nobody knows what is
-    alive), or `silent`; its words; bytes, and the owner's text."""
+    alive), `sampled` (nothing of so many bytes grows), or `silent`; its words; bytes, and the owner's text."""
     report, screen = json.loads(ask(analyzer, "report", "--json", trace)), ask(analyzer, "report", trace)
     headline = " ".join(line for line in screen.split("\nHOST MEMORY")[0].splitlines()[2:] if not line.startswith("peak ")).strip()
     found = [v for v in report["verdicts"] + report.get("facts", []) if v["kind"] in (*SICK, "processes")]
@@ -165,6 +169,9 @@ def said_by_report(analyzer, trace):
         return types.SimpleNamespace(kind=kind, words=first["evidence"], bytes=first["bytes"], where=json.dumps(first))
     if said_by_headline(headline):
         return said_by_headline(headline)
+    told = re.search(r"nothing of ([\d.]+ \w+) or more goes on growing", headline)  # of what was sampled
+    if told:
+        return types.SimpleNamespace(kind="sampled", words=headline, bytes=amount_said(told.group(1)), where=headline)
     kind = ("healthy" if re.search(r"healthy\b|nothing grew", headline) else
             "too little" if re.search(r"too (little|short|few)|would tell", headline) else "silent")
     return types.SimpleNamespace(kind=kind, words=headline, bytes=None, where=headline)
@@ -187,6 +194,8 @@ def opinion(truth, said):
         how = "right" if said.kind == truth.kind else "near" if (truth.kind, said.kind) in NEAR else "wrong"
     elif said.kind in ("too little", "collected") or (said.kind == "silent" and truth.kind in SICK):
         how = "too little"
+    elif said.kind == "sampled" and truth.kind in SICK:  # growth by less than `bytes` can't be told
+        how = "too little" if truth.bytes is not None and truth.bytes < said.bytes else "wrong"
     else:
         how = "wrong" if truth.kind in SICK else "right"
     notes = []

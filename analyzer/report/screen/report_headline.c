@@ -4,6 +4,7 @@
 #include "analyzer/diagnosis/growth/growth_matters.h"
 #include "analyzer/diagnosis/own_allocator.h"
 #include "analyzer/report/screen/report.h"
+#include "analyzer/util/minmax.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 #include "analyzer/util/shell.h"
@@ -21,6 +22,7 @@
 #define LATE        0.75       /* of its process's time: what stopped later may have had no time to go on */
 #define SHORT_BYTES (8u << 20) /* less is not in the headline where no line is known */
 #define LEFT_PART   0.5        /* of the heap's peak */
+#define TOLD        16         /* sampled blocks that stay: of so many 19 of 20 times it is told that they grow */
 
 /* ---- the peak -------------------------------------------------------------------------------------------- */
 
@@ -371,6 +373,20 @@ static char *stopped_text(const struct report *r)
 	return text;
 }
 
+/* What grew by less may have left too few sampled blocks to be told. NULL: all blocks were recorded. */
+static char *sampled_text(const struct report *r)
+{
+	uint64_t mean = 0;
+	for (unsigned id = 0; id < reader_processes(r->selection->reader); id++) {
+		const struct process *p = reader_process(r->selection->reader, id);
+		if (selection_has(r->selection, p) && process_is_picked(p))
+			mean = higher(mean, p->sample_bytes);
+	}
+	return mean ? output_format("blocks were sampled, and nothing of %s or more goes on growing",
+				    BYTES(TOLD * mean))
+		    : NULL;
+}
+
 /* NULL: nothing goes on growing. */
 static char *grown_text(const struct report *r)
 {
@@ -380,10 +396,12 @@ static char *grown_text(const struct report *r)
 		return output_format("%s makes more and more files in /dev/shm, %s, %s/s", g.files->site,
 				     BYTES(g.files->bytes), BYTES((uint64_t)g.files->per_second));
 	const struct track_finding *track = g.line || g.track ? g.track : largest_track(r, OUTLOOK_SHORT);
+	char *stopped = g.line || track || unknown ? NULL : stopped_text(r);
 	return g.line    ? line_text(r, g.line, g.others)
 	       : track   ? track_text(r, track)
 	       : unknown ? strdup("whether it grew is not known")
-			 : stopped_text(r);
+	       : stopped ? stopped
+			 : sampled_text(r);
 }
 
 static char *alive_text(const struct report *r)
