@@ -740,7 +740,9 @@ void cohorts_left_out(struct cohorts *c, const struct model_left_out *o)
 
 static void add_history(const struct history *h, double weight, struct cohort_table *t)
 {
+	uint64_t from = h->now == h->room_from ? h->now_bytes : 0; /* alive of the stretch in which the room was made */
 	for (uint32_t i = 0; i < h->alive.count; i++) {
+		from += h->alive.list[i].made == h->room_from ? h->alive.list[i].bytes : 0;
 		t->alive[h->alive.list[i].made] += weight * (double)h->alive.list[i].bytes;
 		t->blocks[h->alive.list[i].made] += weight * h->alive.list[i].blocks;
 	}
@@ -750,10 +752,9 @@ static void add_history(const struct history *h, double weight, struct cohort_ta
 		t->died[h->dead.list[i].made][h->dead.list[i].freed] += weight * (double)h->dead.list[i].bytes;
 	t->passing += weight * (double)h->passing;
 	/* the room of the container that moved last is filled by and by */
-	double room = h->room ? weight * (double)h->room : 0;
-	room = room < t->alive[h->room_from] ? room : t->alive[h->room_from];
+	const double room = weight * (double)lower(h->room, from);
 	t->alive[h->room_from] -= room;
-	for (unsigned i = h->room_from; room > 0 && i <= h->room_until; i++)
+	for (unsigned i = h->room_from; h->room && i <= h->room_until; i++)
 		t->alive[i] += room / (h->room_until - h->room_from + 1);
 }
 

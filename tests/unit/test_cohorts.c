@@ -692,6 +692,24 @@ TEST(weights_count)
 	end();
 }
 
+TEST(what_is_taken_away_is_what_was_added)
+{
+	for (unsigned s = 20; s < 40; s++) {
+		begin(s);
+		random_program(3000, true, true);
+		run(change_count, 0);
+		for (unsigned number = 0; number < SITES; number++) {
+			found = (struct cohort_table){ 0 };
+			cohorts_add_site(cohorts, 0, number, 3, &found);
+			cohorts_add_site(cohorts, 0, number, -3, &found);
+			for (unsigned i = 0; i < COHORTS; i++)
+				CHECK(fabs(found.alive[i]) < 1e-3 && fabs(found.blocks[i]) < 1e-3);
+			CHECK(fabs(died_in(&found)) < 1e-3);
+		}
+		end();
+	}
+}
+
 enum telling { NOT_TOLD, BY_WINDOW, AT_ITS_END };
 
 /* `loads` of 1,000 blocks are kept, one after the other. Of a thousand times as much only sums are left. */
