@@ -51,6 +51,7 @@ struct clock {
 	uint64_t all_bytes, all_blocks; /* of the first pass, but for what was left out */
 	struct summed_work summed;      /* of the first pass ... */
 	uint64_t summed_ns;             /* ... which was told it until then */
+	double of_byte, of_block;       /* parts of all work */
 	uint64_t bytes, blocks;
 	uint64_t step_ns; /* when the step began that was running at the latest change */
 	unsigned now;
@@ -162,7 +163,7 @@ static struct ledger *new_ledger(struct cohorts *c, uint32_t process)
 	return c->list[process] = calloc(1, sizeof(*c->list[process]));
 }
 
-static struct ledger *ledger_of(struct cohorts *c, uint32_t process)
+static inline struct ledger *ledger_of(struct cohorts *c, uint32_t process)
 {
 	struct ledger *known = known_ledger(c, process);
 	return known ? known : new_ledger(c, process);
@@ -175,7 +176,7 @@ static struct clock *clock_of(struct ledger *l, uint32_t device)
 			return &l->clocks[i];
 	if (vec_reserve(l->clocks, l->clock_room, l->clock_count + 1))
 		return NULL;
-	l->clocks[l->clock_count] = (struct clock){ .device = device };
+	l->clocks[l->clock_count] = (struct clock){ .device = device, .of_byte = 0.5, .of_block = 0.5 };
 	return &l->clocks[l->clock_count++];
 }
 
@@ -187,7 +188,7 @@ static const struct track *known_track(const struct ledger *l, uint32_t kind, ui
 	return NULL;
 }
 
-static struct track *track_of(struct ledger *l, uint32_t kind, uint32_t device)
+static inline struct track *track_of(struct ledger *l, uint32_t kind, uint32_t device)
 {
 	const struct track *known = known_track(l, kind, device);
 	struct clock *clock = known ? NULL : clock_of(l, device);
@@ -246,13 +247,19 @@ void cohorts_count(struct cohorts *c, const struct model_change *change)
 	note_move(l, change);
 }
 
+/* What a byte and a block are, as parts of all work. */
+static void set_parts(struct clock *k)
+{
+	const struct cohort_sum all = summed_work_all(&k->summed);
+	k->of_byte = 0.5 / ((double)k->all_bytes + all.bytes + 1);
+	k->of_block = 0.5 / ((double)k->all_blocks + all.blocks + 1);
+}
+
 /* What part of all work is behind at that moment, when events have made so much. */
 static double place_of(const struct clock *k, double bytes, double blocks, uint64_t ns)
 {
-	const struct cohort_sum all = summed_work_all(&k->summed), by = summed_work_by(&k->summed, ns);
-	return ((bytes + by.bytes) / ((double)k->all_bytes + all.bytes + 1) +
-		(blocks + by.blocks) / ((double)k->all_blocks + all.blocks + 1)) /
-	       2;
+	const struct cohort_sum by = summed_work_by(&k->summed, ns);
+	return (bytes + by.bytes) * k->of_byte + (blocks + by.blocks) * k->of_block;
 }
 
 static uint64_t end_by(const struct track *t, enum way way, const struct clock *k)
@@ -277,8 +284,10 @@ static void begin(struct ledger *l, bool goes_on)
 {
 	l->begun = true;
 	l->moved_bytes = 0;
-	for (size_t k = 0; k < l->clock_count; k++)
+	for (size_t k = 0; k < l->clock_count; k++) {
 		summed_work_settle(&l->clocks[k].summed, l->last_ns);
+		set_parts(&l->clocks[k]);
+	}
 	for (size_t k = 0; k < l->track_count; k++) {
 		struct track *t = &l->tracks[k];
 		t->end_ns = goes_on && l->runs ? UINT64_MAX : end_of(t, &l->clocks[t->clock]);
@@ -515,6 +524,7 @@ static void halve(struct ledger *l, struct clock *k)
 	const struct cohort_sum summed = summed_work_all(&k->summed);
 	k->all_bytes = 2 * k->all_bytes + (uint64_t)summed.bytes + 1; /* the first pass may have seen nothing */
 	k->all_blocks = 2 * k->all_blocks + (uint64_t)summed.blocks + 1;
+	set_parts(k);
 	k->now /= 2;
 	for (size_t i = 0; i < l->track_count; i++)
 		if (l->tracks[i].clock == which)

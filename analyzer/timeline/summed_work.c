@@ -76,11 +76,9 @@ void summed_work_settle(struct summed_work *l, uint64_t end_ns)
 	l->count = l->room = 0;
 }
 
-struct cohort_sum summed_work_by(const struct summed_work *l, uint64_t ns)
+struct cohort_sum summed_work_between(const struct summed_work *l, uint64_t ns)
 {
 	struct cohort_sum sum = { 0, 0 };
-	if (!l->parts)
-		return sum;
 	const double place = place_of(l, ns);
 	const unsigned part = place < PARTS ? (unsigned)place : PARTS - 1;
 	add_part(&sum, &l->parts[part], 1 - (place - part));

@@ -40,8 +40,14 @@ struct summed_work {
 void summed_work_add(struct summed_work *l, uint64_t from_ns, uint64_t until_ns, struct cohort_sum sum);
 /* `end_ns`: what was done until UINT64_MAX was done by then. */
 void summed_work_settle(struct summed_work *l, uint64_t end_ns);
-struct cohort_sum summed_work_by(const struct summed_work *l, uint64_t ns);
+struct cohort_sum summed_work_between(const struct summed_work *l, uint64_t ns);
 struct cohort_sum summed_work_all(const struct summed_work *l);
 void summed_work_fini(struct summed_work *l);
+
+/* Of each event of a trace, most of which have none. */
+static inline struct cohort_sum summed_work_by(const struct summed_work *l, uint64_t ns)
+{
+	return l->parts ? summed_work_between(l, ns) : (struct cohort_sum){ 0, 0 };
+}
 
 #endif
