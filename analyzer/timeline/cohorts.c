@@ -79,6 +79,7 @@ struct site {
 struct ledger {
 	uint64_t last_ns; /* of the changes of the first pass */
 	bool runs, begun; /* its process had not ended when the first pass saw it last; the second pass has begun */
+	uint64_t picked_bytes; /* that a picked block of the heap stands for; 0 = all were recorded */
 	struct clock *clocks;
 	size_t clock_count, clock_room;
 	struct track *tracks;
@@ -235,6 +236,7 @@ void cohorts_count(struct cohorts *c, const struct model_change *change)
 		return;
 	struct clock *k = &l->clocks[t->clock];
 	l->last_ns = change->ns;
+	l->picked_bytes = process_is_picked(change->process) ? change->process->sample_bytes : 0;
 	l->runs = change->process->state == PROCESS_RUNNING;
 	if (change->bytes < 0 && change->ns)
 		note_level(t, UNTIL, k, change->ns - 1);
@@ -847,6 +849,8 @@ struct cohort_clock cohorts_clock(const struct cohorts *c, unsigned process, enu
 		return clock;
 	const struct clock *k = &l->clocks[t->clock];
 	clock.end_ns = t->end_ns;
+	clock.least =
+		kind == MODEL_HEAP ? fmax(COHORTS_LEAST, (double)(COHORTS_PICKED * l->picked_bytes)) : COHORTS_LEAST;
 	clock.count = stretch_of(k, t->end_ns) + 1u;
 	memcpy(clock.begin_ns, k->begin_ns, sizeof(clock.begin_ns));
 	memcpy(clock.made, k->made, sizeof(clock.made));

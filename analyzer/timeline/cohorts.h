@@ -31,7 +31,8 @@
 #include "analyzer/timeline/summed_work.h"
 
 enum { COHORTS = 64 };
-enum { COHORTS_LEAST = 65536 }; /* bytes alive: what has less is not worth a look */
+enum { COHORTS_LEAST = 65536 }; /* bytes alive: what has less is not worth a look ... */
+enum { COHORTS_PICKED = 8 };    /* ... nor what has fewer blocks, where only picked ones were recorded */
 
 struct cohorts;
 
@@ -69,6 +70,7 @@ struct cohort_clock {
 	unsigned count;             /* of stretches; the last one is not whole. 0: nothing is known */
 	uint64_t begin_ns[COHORTS]; /* of each stretch */
 	uint64_t end_ns;            /* of the track */
+	double least;               /* bytes alive: what has less is not worth a look */
 	/* in each stretch, of all kinds of this clock; and what of it is alive at the end */
 	struct cohort_sum made[COHORTS], kept[COHORTS];
 	/* the same of what the process made on devices meanwhile: cohorts_add_devices() */

@@ -79,7 +79,7 @@ static void make_table(void)
 	static unsigned stretch[MOST + 1];
 	double all = 0, sum = 0;
 	w.table = (struct cohort_table){ 0 };
-	w.clock = (struct cohort_clock){ .count = COHORTS, .end_ns = COHORTS };
+	w.clock = (struct cohort_clock){ .count = COHORTS, .end_ns = COHORTS, .least = COHORTS_LEAST };
 	for (unsigned i = 0; i < COHORTS; i++)
 		w.clock.begin_ns[i] = i;
 	for (unsigned i = 0; i < w.count; i++)
@@ -546,7 +546,7 @@ TEST(a_longer_run_of_a_leak_is_one)
 static void even(unsigned count, double bytes)
 {
 	w.table = (struct cohort_table){ 0 };
-	w.clock = (struct cohort_clock){ .count = count, .end_ns = count };
+	w.clock = (struct cohort_clock){ .count = count, .end_ns = count, .least = COHORTS_LEAST };
 	for (unsigned i = 0; i < count; i++) {
 		w.table.alive[i] = bytes;
 		w.table.blocks[i] = 1;

@@ -6,28 +6,27 @@
 #include <stdlib.h>
 
 /* All numbers that decide what growth is. */
-#define OUTLOOK_LEAST_BYTES COHORTS_LEAST /* that stay: less is noise */
-#define AT_RISK             0.2  /* of what was made must have reached an age, for it to be known how much died at it */
-#define OUTLOOK_NEAR        0.05 /* of what was made: alive beside what stays for good, once it is old enough */
-#define STAYS               0.2  /* of what is alive: less stays, and it passes */
-#define OUTLOOK_FLOOR       0.02 /* of the mean cohort: a cohort that keeps less has no survivors */
-#define START_UP            4    /* times the median cohort: more, in the first half, is start-up */
-#define OUTLOOK_LEAST       4    /* cohorts with survivors: of fewer nothing can be said */
-#define OUTLOOK_MOST        16   /* cohorts that count against a gap: neighbours are alike, more tell no more */
-#define BY_CHANCE           0.02 /* so improbable a gap behind the last survivors, and it stopped */
-#define BURSTS              3    /* as far apart: the next one may still come, ... */
-#define OUTLOOK_OVERDUE     1.5  /* ... if the gap is no longer than so many times those before */
-#define LEVELS_OFF          0.3  /* of the rate at first: less at the end, and it stopped */
-#define SURE_OF             3    /* standard errors: by so much it is less, or that is chance */
-#define WORKS               0.5  /* of what the process makes is freed by one that works */
-#define OUTLOOK_RISES       0.1  /* of the most there was: by so much more was alive at the end than in the middle */
-#define EVENLY              0.75 /* of the rise before: so much follows it, where it rises at one pace */
-#define ONE_JUMP            0.8  /* of the rise: if more of it comes at once, it is a jump, and not growth */
-#define OLDER               1.25 /* times as old dies what dies late, in a backlog */
-#define IN_ORDER            0.05 /* of what is alive: less is older than what goes, and it is a queue */
-#define SINGLE              0.5  /* of what came, by stacks that made one block: it is no loop's */
-#define SURE                12   /* cohorts with survivors, and ... */
-#define SURE_CHANCE         0.25 /* ... no long gap: then it is certain */
+#define AT_RISK         0.2  /* of what was made must have reached an age, for it to be known how much died at it */
+#define OUTLOOK_NEAR    0.05 /* of what was made: alive beside what stays for good, once it is old enough */
+#define STAYS           0.2  /* of what is alive: less stays, and it passes */
+#define OUTLOOK_FLOOR   0.02 /* of the mean cohort: a cohort that keeps less has no survivors */
+#define START_UP        4    /* times the median cohort: more, in the first half, is start-up */
+#define OUTLOOK_LEAST   4    /* cohorts with survivors: of fewer nothing can be said */
+#define OUTLOOK_MOST    16   /* cohorts that count against a gap: neighbours are alike, more tell no more */
+#define BY_CHANCE       0.02 /* so improbable a gap behind the last survivors, and it stopped */
+#define BURSTS          3    /* as far apart: the next one may still come, ... */
+#define OUTLOOK_OVERDUE 1.5  /* ... if the gap is no longer than so many times those before */
+#define LEVELS_OFF      0.3  /* of the rate at first: less at the end, and it stopped */
+#define SURE_OF         3    /* standard errors: by so much it is less, or that is chance */
+#define WORKS           0.5  /* of what the process makes is freed by one that works */
+#define OUTLOOK_RISES   0.1  /* of the most there was: by so much more was alive at the end than in the middle */
+#define EVENLY          0.75 /* of the rise before: so much follows it, where it rises at one pace */
+#define ONE_JUMP        0.8  /* of the rise: if more of it comes at once, it is a jump, and not growth */
+#define OLDER           1.25 /* times as old dies what dies late, in a backlog */
+#define IN_ORDER        0.05 /* of what is alive: less is older than what goes, and it is a queue */
+#define SINGLE          0.5  /* of what came, by stacks that made one block: it is no loop's */
+#define SURE            12   /* cohorts with survivors, and ... */
+#define SURE_CHANCE     0.25 /* ... no long gap: then it is certain */
 
 /* ---- ages ---------------------------------------------------------------------------------------------- */
 
@@ -165,12 +164,13 @@ static double rise(const double *alive, unsigned count, bool *evenly)
 }
 
 /* `began`: cohort. */
-static void judge_passing(struct outlook_found *f, const struct cohort_table *t, double alive, unsigned began)
+static void judge_passing(struct outlook_found *f, const struct cohort_table *t, double alive, unsigned began,
+			  double least)
 {
 	const unsigned quarter = (f->count - began) / 4;
 	f->outlook = OUTLOOK_PASSES;
 	f->certainty = CERTAINTY_MEDIUM;
-	if (f->rise < OUTLOOK_LEAST_BYTES)
+	if (f->rise < least)
 		return;
 	const double early = mean_age(t, began + quarter, began + 2 * quarter),
 		     late = mean_age(t, f->count - quarter, f->count);
@@ -255,7 +255,7 @@ static unsigned behind_start_up(struct stay *s, double least)
 			from++;
 		next = behind_large(s, from);
 		next = next > from ? next : behind_gap(s, from);
-	} while (next > from && sum_of(s->bytes, next, s->count) >= fmax(least, OUTLOOK_LEAST_BYTES));
+	} while (next > from && sum_of(s->bytes, next, s->count) >= least);
 	find_members(s, from);
 	return from;
 }
@@ -372,10 +372,10 @@ static void judge_since(struct outlook_found *f, const struct stay *s, const str
 static void judge_staying(struct outlook_found *f, struct stay *s, const struct cohort_clock *clock,
 			  const struct cohort_table *t, const double *levels, double alive)
 {
-	const unsigned from = behind_start_up(s, 0);
+	const unsigned from = behind_start_up(s, clock->least);
 	judge_since(f, s, clock, levels, from);
 	if (!outlook_goes_on(f->outlook) || sum_of(s->bytes, from, s->count) < STAYS * sum_of(t->alive, from, s->count))
-		judge_since(f, s, clock, levels, behind_start_up(s, STAYS * alive));
+		judge_since(f, s, clock, levels, behind_start_up(s, fmax(STAYS * alive, clock->least)));
 }
 
 /* What was all made anew half-way (a table that moves to another line) has no old survivors, but there is more of it
@@ -443,19 +443,19 @@ struct outlook_found outlook_of(const struct cohort_table *t, const struct cohor
 		stay.bytes[whole] = kept_of_last(&stay, t, clock, whole, s.rest);
 	for (unsigned i = 0; i < f.count; i++)
 		f.kept[i] = (i ? f.kept[i - 1] : 0) + stay.bytes[i];
-	if (alive < OUTLOOK_LEAST_BYTES)
+	if (alive < clock->least)
 		return f;
-	const double stays = sum_of(stay.bytes, 0, stay.count);
+	const double stays = sum_of(stay.bytes, 0, stay.count), least = fmax(STAYS * alive, clock->least);
 	bool evenly;
 	double levels[COHORTS];
 	levels_of(t, whole, levels);
 	const unsigned since = t->since ? t->since - 1 : beginning(levels, whole),
 		       began = since < whole ? since : whole;
 	f.rise = rise(levels + began, whole - began, &evenly);
-	if (stays < fmax(STAYS * alive, OUTLOOK_LEAST_BYTES) && s.rest > STAYS && !is_in_order(t, began, whole)) {
+	if (stays < least && s.rest > STAYS && !is_in_order(t, began, whole)) {
 		f.outlook = OUTLOOK_SHORT; /* what doesn't die has not got old enough */
-	} else if (stays < fmax(STAYS * alive, OUTLOOK_LEAST_BYTES)) {
-		judge_passing(&f, t, alive, began);
+	} else if (stays < least) {
+		judge_passing(&f, t, alive, began, clock->least);
 	} else {
 		judge_staying(&f, &stay, clock, t, levels, alive);
 		grows_by_level(&f, levels, evenly);

@@ -22,7 +22,7 @@
 #define LATE        0.75       /* of its process's time: what stopped later may have had no time to go on */
 #define SHORT_BYTES (8u << 20) /* less is not in the headline where no line is known */
 #define LEFT_PART   0.5        /* of the heap's peak */
-#define TOLD        16         /* sampled blocks that stay: of so many 19 of 20 times it is told that they grow */
+#define TOLD        128 /* sampled blocks: what so many are kept of is found nine times of ten, a backlog included */
 
 /* ---- the peak -------------------------------------------------------------------------------------------- */
 
@@ -382,6 +382,8 @@ static char *sampled_text(const struct report *r)
 		if (selection_has(r->selection, p) && process_is_picked(p))
 			mean = higher(mean, p->sample_bytes);
 	}
+	if (mean && own_peaks(r) < TOLD * mean)
+		return strdup("too few blocks were sampled to say whether it grows");
 	return mean ? output_format("blocks were sampled, and nothing of %s or more goes on growing",
 				    BYTES(TOLD * mean))
 		    : NULL;
