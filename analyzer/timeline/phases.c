@@ -192,6 +192,17 @@ static bool is_wrapper(const struct process_code *code)
 	return false;
 }
 
+/* A part of its function's line that older Pythons run as a function. */
+static bool is_comprehension(const struct process_code *code)
+{
+	static const char *const names[] = { "<listcomp>", "<setcomp>", "<dictcomp>" };
+	const char *last = strrchr(code->name, '.');
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(last ? last + 1 : code->name, names[i]))
+			return true;
+	return false;
+}
+
 /* What one more frame further in says: a stack's line is that of its outermost frames that are the program's own, also
  * of modules that it imports. */
 static struct stand look_further(struct run *r, uint32_t id, struct stand s)
@@ -200,7 +211,7 @@ static struct stand look_further(struct run *r, uint32_t id, struct stand s)
 	const struct process_code *code =
 		node->flags & MT_NODE_PYTHON ? process_code(r->process, MT_PY_CODE(node->pc)) : NULL;
 	s.known = true;
-	if (!code)
+	if (!code || (s.line && is_comprehension(code)))
 		return s;
 	struct line *line = &r->lines[s.line];
 	const bool own = !python_is_library(code->file), importing = strstr(code->file, "<frozen importlib");
@@ -353,7 +364,13 @@ static char *line_name(const struct run *r, const struct line *l)
 	if (!code)
 		return strdup("?");
 	const char *file = process_cell(r->process, code->file, cell) ? cell : base_name(code->file);
-	if (asprintf(&name, "%s:%u%s%s", file, l->number, callee ? " " : "", callee ? callee->name : "") < 0)
+	/* a library's function alone would read as if the line were in it */
+	const bool within = *code->name != '<' && !(callee && !python_is_library(callee->file));
+	if (asprintf(&name, "%s:%u%s%s%s%s", file, l->number, within ? " " : "", within ? code->name : "",
+		     !callee  ? ""
+		     : within ? " > "
+			      : " ",
+		     callee ? callee->name : "") < 0)
 		return strdup("?");
 	for (char *at; (at = strstr(name, ".<locals>"));)
 		memmove(at, at + 9, strlen(at + 9) + 1);
@@ -705,9 +722,10 @@ const struct phase *phases_get(const struct phases *s, size_t i)
 /* Where it is, or what it calls. */
 static bool is_half(const char *name, const char *wanted)
 {
-	const char *space = strchr(name, ' ');
+	const char *space = strchr(name, ' '), *called = strstr(name, " > ");
 	size_t n = strlen(wanted);
-	return space && (!strcmp(space + 1, wanted) || ((size_t)(space - name) == n && !strncmp(name, wanted, n)));
+	return space && (!strcmp(called ? called + 3 : space + 1, wanted) ||
+			 ((size_t)(space - name) == n && !strncmp(name, wanted, n)));
 }
 
 size_t phases_find(const struct phases *s, const char *name, size_t from)

@@ -39,7 +39,9 @@ struct phase_freed {
 
 struct phase {
 	const struct process *process;
-	const char *name; /* "train.py:217 Trainer.train", "imports", or what the program called it */
+	/* "train.py:217 Trainer.train" by what it calls of the program's own, "train.py:40 main > Adam.step" by where it is
+	 * and what it calls of a library, "imports", or what the program called it */
+	const char *name;
 	enum phase_source source;
 	uint64_t begin_ns, end_ns; /* of several visits: of the first and of the last */
 	uint64_t visits, busy_ns;  /* busy: the sum of their lengths */

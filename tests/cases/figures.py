@@ -74,7 +74,7 @@ def case_incident1():
     trained = "incident1.py:" + line_of("incident1", "optimizer.step()")
     seen.claim(r"^  no leak +(PLACE) half grew by (FIGURE) at first, then stopped", "incident1.py:" + line_of("incident1", "return nn.Parameter(torch.empty(shape, dtype=torch.float16"), 2 * copy,
                what="no leak")
-    seen.claim(r"^  no phase peak +(PLACE) Model.forward needed no more than (PLACE) \((FIGURE)\)$",
+    seen.claim(r"^  no phase peak +(PLACE) Model.forward needed no more than (PLACE) main \((FIGURE)\)$",
                lambda place: places.source(place) == "inference(words, answer=True)",
                "incident1.py:" + line_of("incident1", "words = torch.zeros("), account["t5"] + 512 * 16, what="no phase peak")
     mt.equal(account["trained_gave"], 0, "what training gave back to the driver")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What phases by lines are called, on a written trace: by what a line calls, not by what a library wraps that in."""
+"""What phases by lines are called, on a written trace: by what a line calls, not by what a library wraps that in. Where a function's line calls
+a library, also by the function, which the line is in."""
 import json
 import os
 import sys
@@ -37,6 +38,23 @@ def case_a_wrapper_names_no_phase():
     mt.equal(done.status, 0, "status")
     names = [phase["name"] for phase in json.loads(done.out)["phases"]]
     mt.equal(names, ["train.py:%d%s" % (number, " " + name if name else "") for number, (_, name) in LINES.items()])
+
+
+def case_a_librarys_function_stands_behind_its_callers():
+    t = writer.Trace(os.path.join(mt.scratch("phases"), "trace"))
+    p = t.process(4711, ["/app/train.py"])
+    calls = {40: (gpu.ADAM,), 41: (("/app/train.py", "evaluate", 8),), 42: (),
+             43: (("/app/train.py", "main.<locals>.<listcomp>", 43), gpu.ADAM)}  # which newer Pythons run inline
+    for number, frames in calls.items():
+        for _ in range(3):
+            p.at(p.now + 0.1)
+            p.malloc(1000, p.stack(("/app/train.py", "<module>", 90), ("/app/train.py", "main", number), *frames))
+    t.save()
+    done = mt.execute([mt.MEMTRACE, "report", "--json", t.path])
+    mt.equal([phase["name"] for phase in json.loads(done.out)["phases"]],
+             ["train.py:40 main > Adam.step", "train.py:41 evaluate", "train.py:42 main", "train.py:43 main > Adam.step"])
+    for name in "Adam.step", "train.py:40", "main > Adam.step":
+        mt.equal(mt.execute([mt.MEMTRACE, "peak", "--at", "phase:" + name, t.path]).status, 0, name)
 
 
 mt.main()

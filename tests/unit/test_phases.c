@@ -237,7 +237,7 @@ TEST(a_main_function_is_looked_into)
 		spend(in(inner, run_it, 40), much ? 60 : 40);
 		spend(in(in(inner, run_it, 41), load, 50), much ? 60 : 36);
 		run();
-		CHECK(are(much ? "train.py:1, train.py:40, train.py:41 load" : "train.py:1, train.py:2 main"));
+		CHECK(are(much ? "train.py:1, train.py:40 run, train.py:41 load" : "train.py:1, train.py:2 main"));
 		end();
 	}
 }
@@ -256,7 +256,7 @@ TEST(levels_are_cut_by_their_own_time)
 	spend(in(in(in(inner, start, 31), fit, 41), step, 50), 50);
 	spend(in(inner, start, 32), 1);
 	run();
-	CHECK(are("train.py:1, train.py:30, train.py:40, train.py:41 step, train.py:32"));
+	CHECK(are("train.py:1, train.py:30 main, train.py:40 fit, train.py:41 step, train.py:32 main"));
 	end();
 }
 
@@ -278,8 +278,9 @@ TEST(a_function_that_goes_on_behind_its_loop_is_looked_into)
 			spend(in(in(inner, fit, 43), check, 60), 1);
 		spend(in(inner, fit, 44), 1);
 		run();
-		CHECK(are(goes_on ? "train.py:1, train.py:40, train.py:41, train.py:43 evaluate, train.py:44"
-				  : "train.py:1, train.py:2 fit"));
+		CHECK(are(
+			goes_on ? "train.py:1, train.py:40 fit, train.py:41 fit, train.py:43 evaluate, train.py:44 fit"
+				: "train.py:1, train.py:2 fit"));
 		end();
 	}
 }
@@ -305,7 +306,7 @@ TEST(libraries_are_not_looked_into)
 	spend(in(outer, call, 61), 50);
 	spend(in(outer, mine, 33), 50); /* called back: a level further in */
 	run();
-	CHECK(are("train.py:33"));
+	CHECK(are("train.py:33 hook"));
 	end();
 	begin();
 	script = function(SCRIPT, "<module>"), call = function(LIBRARY, "Module.forward");
