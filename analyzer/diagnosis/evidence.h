@@ -293,6 +293,7 @@ struct evidence_device {
 	/* what steps add at most to what was there: the first ones, and the latest ones, where they need more and
 	 * more at one pace; else UNKNOWN */
 	uint64_t step_first, step_latest;
+	uint64_t step_pace; /* by so much at least each step needs more than the one before it; 0 = not for certain */
 	EVIDENCE_LIST(struct evidence_phase) phases;
 	bool copies_known;
 	EVIDENCE_LIST(struct evidence_copies) copies;

@@ -4,6 +4,7 @@
 #include "analyzer/diagnosis/growth/owner_growth.h"
 #include "analyzer/diagnosis/evidence_shm.h"
 #include "analyzer/symbols/python_arenas.h"
+#include "analyzer/timeline/fit.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/search.h"
 #include "analyzer/util/vec.h"
@@ -18,6 +19,9 @@
 #define GRAPH_NODE_FRAMES 3    /* innermost, of which one is autograd's where it makes a node */
 #define STEP_QUARTERS     4    /* of all steps, in which they need more and more: each adds ... */
 #define STEP_EVENLY       0.25 /* ... this part of what the quarter adds that adds most */
+#define STEP_LATEST       16   /* by which, and by all, the pace of their needs is certain ... */
+#define STEP_SURE_OF      3    /* ... from so many standard errors on */
+#define STEP_ROUNDED      512  /* bytes, to which a pool rounds what is asked for */
 
 /* Where growth is looked for. */
 struct place {
@@ -509,6 +513,37 @@ static void set_step_needs(struct evidence_device *e, const struct step_list *st
 	e->step_latest = (uint64_t)of[STEP_QUARTERS - 1];
 }
 
+/* At which the needs of the steps [from, to) rise at least; below 0: not for certain. */
+static double least_pace(const struct step_list *steps, const struct step_track *t, size_t from, size_t to)
+{
+	const size_t n = to - from;
+	const double first = step_x(steps, from), span = step_x(steps, to - 1) - first;
+	double *x = calloc(2 * n, sizeof(*x)), *needs = x + n, pace = -1;
+	struct fit fit;
+	for (size_t i = 0; x && i < n; i++) {
+		x[i] = (step_x(steps, from + i) - first) / span;
+		needs[i] = (double)less(step_high(t, from + i), step_low(t, from + i));
+	}
+	if (x) {
+		fit_make(&fit, FIT_LINE, 0, x, needs, n, STEP_ROUNDED);
+		pace = (fit.beta[1] - fmax(STEP_SURE_OF, fit_quantile(n, 2)) * fit_slope_error(&fit, 1)) / span;
+	}
+	free(x);
+	return pace;
+}
+
+/* The first step makes what stays. */
+static void set_step_pace(struct evidence_device *e, const struct step_list *steps, const struct step_track *t,
+			  uint64_t ns)
+{
+	const size_t over = steps_until(steps, ns) ? steps_until(steps, ns) - 1 : 0;
+	if (over <= LEAST_STEPS)
+		return;
+	const double all = least_pace(steps, t, 1, over),
+		     latest = over > STEP_LATEST + 1 ? least_pace(steps, t, over - STEP_LATEST, over) : all;
+	e->step_pace = (uint64_t)fmax(0, fmin(all, latest));
+}
+
 uint64_t evidence_step_began(const struct diagnosis *diagnosis, uint32_t process, uint64_t ns)
 {
 	const struct step_list *list = timeline_step_list(diagnosis->timeline, process);
@@ -541,8 +576,10 @@ int evidence_time_device(struct diagnosis *diagnosis, struct evidence_device *e,
 	}
 	e->most_before =
 		oom && works && has_sure_steps(list) ? highest_before(list, track, oom->at.ns) : EVIDENCE_UNKNOWN;
-	if (oom && works && has_sure_steps(list))
+	if (oom && works && has_sure_steps(list)) {
 		set_step_needs(e, list, track, oom->at.ns);
+		set_step_pace(e, list, track, oom->at.ns);
+	}
 	int error = e->growth_known ? add_growth(&pool, &e->growth.items, &e->growth.count) : 0;
 	if (error == 0 && e->growth_known)
 		error = add_growth(&memory, &e->growth.items, &e->growth.count);

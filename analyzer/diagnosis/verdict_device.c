@@ -601,10 +601,22 @@ static bool is_much(const struct evidence_device *d, uint64_t room)
 	return room >= d->request.bytes && (double)room >= ROOM_GOES_ON * (double)evidence_or(d->total, 0);
 }
 
+static uint64_t room_with(const struct evidence_setting *s)
+{
+	return s->spare + s->unused;
+}
+
+/* Each step needs more than the one before, and they fill the room that a setting leaves as soon as growth would that
+ * matters. */
+static bool steps_fill(const struct evidence_device *d, const struct evidence_setting *s)
+{
+	return (double)d->step_pace * (GROWTH_HORIZON - 1) * d->steps > (double)room_with(s);
+}
+
 /* With it the rest of the step fits, too: another request that fails in the same step is no help. */
 static bool lasts(const struct evidence_device *d, const struct evidence_setting *s)
 {
-	const uint64_t room = s->spare + s->unused;
+	const uint64_t room = room_with(s);
 	if (evidence_known(d->request.rise))
 		return less(d->request.rise, d->request.bytes) <= room;
 	return less(d->request.ahead, d->request.bytes) <= room && is_much(d, room);
@@ -672,6 +684,8 @@ static void advise_on_holes(const struct evidence_device *d, uint64_t bytes, str
 			return;
 		}
 		SAY(advice, setting_fits, .setting = best->name, .bytes = best->spare);
+		if (steps_fill(d, best))
+			SAY(advice, for_steps, .steps = room_with(best) / d->step_pace, .rate = d->step_pace);
 		say_too_late(d, advice);
 		say_other_settings(d, best, advice);
 		return;
@@ -799,8 +813,9 @@ static enum finding fragmented(const struct evidence *e, const struct evidence_d
 		SAY(evidence, steps_will_fill, .first = d->step_first, .latest = d->step_latest);
 	say_pins(d, out);
 	advise_on_holes(d, b->unused, &out->advice);
-	/* enough for what the step still needs, if that is known */
-	out->shown = best_setting(d) && evidence_known(d->request.rise) && !will_be_filled(d);
+	/* enough for what the step still needs, if that is known, and for those that follow */
+	const struct evidence_setting *best = best_setting(d);
+	out->shown = best && evidence_known(d->request.rise) && !will_be_filled(d) && !steps_fill(d, best);
 	return holds(out, e, packed, fragmentation_confidence(d, b));
 }
 

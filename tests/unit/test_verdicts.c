@@ -530,6 +530,15 @@ TEST(what_was_replayed_as_enough_comes_first)
 	CHECK(found.held[0].kind == VERDICT_COPIES && SAYS(FRAGMENTATION, setting_fits, .bytes = G(12)));
 	device.request.rise = rise;
 	device.pool.replay.settings[0].spare = G(1);
+	device.steps = 10; /* which need more and more: 40 steps later nothing is left of it */
+	device.step_pace = G(1) / 40 + 1;
+	judge();
+	CHECK(found.held[0].kind == VERDICT_COPIES &&
+	      SAYS(FRAGMENTATION, for_steps, .steps = 39, .rate = device.step_pace));
+	device.step_pace = G(1) / 40;
+	judge();
+	CHECK(found.held[0].kind == VERDICT_FRAGMENTATION && !SAYS(FRAGMENTATION, for_steps));
+	device.step_pace = 0;
 	device.pool.replay.settings[0].fits = false;
 	judge();
 	CHECK(found.held[0].kind == VERDICT_COPIES);
