@@ -2,7 +2,9 @@
  * How: blocks in order of allocation belong to every call (node of the merged tree) on the way out of their stack. A
  * call whose blocks are fewer than its caller's is a candidate: something was made there. Candidates of which neither
  * called the other are compared, the largest first; parts of what is already known to be a copy are not looked at
- * again. What the call that failed had made by then may be the beginning of one more copy.
+ * again. Parameters that each of several threads made are candidates, too: one thread makes the equal layers of a
+ * model, so fewer different sizes are enough where two made them by the same line. What the call that failed had made
+ * by then may be the beginning of one more copy.
  */
 #include "analyzer/diagnosis/copies.h"
 
@@ -12,6 +14,7 @@
 
 #define LEAST_BLOCKS    6    /* in a copy: fewer are a coincidence */
 #define LEAST_SIZES     3    /* different ones among them */
+#define LEAST_OF_THREAD 2    /* the same, where several threads made parameters by one line */
 #define LEAST_PERIOD    24   /* blocks that one call makes again; a layer has fewer, */
 #define LARGE_BLOCKS    5    /* so many will do for both where they are large: */
 #define LARGE           10   /* times least_bytes */
@@ -25,10 +28,12 @@
 #define EXACT           2 / 3      /* of the blocks: not many are */
 #define MOST_TRIES      64         /* for each block, at finding a period */
 #define MOST_CANDIDATES 96
+#define MOST_OF_THREADS COPY_OWNERS /* candidates beside them */
 #define MOST_BLOCKS     100000
 
 struct candidate {
 	uint32_t node;
+	uint32_t thread; /* only its blocks; COPY_NO_THREAD = all threads' */
 	uint32_t space;
 	uint64_t bytes;
 	uint64_t *sizes;
@@ -45,7 +50,7 @@ struct search {
 	uint64_t least_bytes;
 	const struct copy_request *requests;
 	size_t request_count;
-	struct candidate candidates[MOST_CANDIDATES];
+	struct candidate candidates[MOST_CANDIDATES + MOST_OF_THREADS];
 	size_t candidate_count;
 	struct copies *out;
 	size_t room;
@@ -128,16 +133,23 @@ static unsigned pair_up(struct common *c, const uint64_t *a, size_t na, const ui
 	return pairs;
 }
 
-/* Of sorted sizes. `least`: blocks. */
+/* What two must have in common at least. */
+struct least {
+	unsigned blocks, sizes;
+};
+
+static const struct least usual = { LEAST_BLOCKS, LEAST_SIZES };
+
+/* Of sorted sizes. */
 static struct copy_match same_sizes(const uint64_t *a, size_t na, const uint64_t *b, size_t nb, unsigned factor,
-				    unsigned least)
+				    struct least least)
 {
 	struct common c = { .match = { .factor = factor },
 			    .rest = { malloc((na + 1) * sizeof(*a)), malloc((nb + 1) * sizeof(*b)) } };
 	unsigned exact = pair_up(&c, a, na, b, nb, 2);
 	c.match.blocks = exact + pair_up(&c, c.rest[0], c.rests[0], c.rest[1], c.rests[1], 1);
 	const struct copy_match m = c.match;
-	bool same = m.blocks >= least && exact >= m.blocks * EXACT && c.variety.count >= LEAST_SIZES &&
+	bool same = m.blocks >= least.blocks && exact >= m.blocks * EXACT && c.variety.count >= least.sizes &&
 		    (double)m.bytes >= ALIKE * (double)sum_of(a, na) &&
 		    (double)c.bytes >= ALIKE * (double)sum_of(b, nb);
 	if (factor > 2)
@@ -148,7 +160,7 @@ static struct copy_match same_sizes(const uint64_t *a, size_t na, const uint64_t
 }
 
 static struct copy_match match_sorted(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count,
-				      unsigned least)
+				      struct least least)
 {
 	uint64_t sa = sum_of(a, a_count), sb = sum_of(b, b_count);
 	if (sa > sb)
@@ -177,7 +189,7 @@ static uint64_t *sorted(const uint64_t *sizes, size_t count)
 struct copy_match copies_match(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count)
 {
 	uint64_t *x = sorted(a, a_count), *y = sorted(b, b_count);
-	struct copy_match m = x && y ? match_sorted(x, a_count, y, b_count, LEAST_BLOCKS) : (struct copy_match){ 0 };
+	struct copy_match m = x && y ? match_sorted(x, a_count, y, b_count, usual) : (struct copy_match){ 0 };
 	free(x);
 	free(y);
 	return m;
@@ -277,6 +289,8 @@ static int by_size(const void *a, const void *b)
 struct weight {
 	uint64_t bytes;
 	uint32_t blocks;
+	bool within; /* a call that it made made nearly all of it */
+	bool seen;
 };
 
 static bool is_within(const struct search *s, uint32_t stack, uint32_t node)
@@ -292,48 +306,128 @@ static int larger_candidate(const void *a, const void *b)
 	const struct candidate *x = a, *y = b;
 	if (x->bytes != y->bytes)
 		return x->bytes > y->bytes ? -1 : 1;
-	return (x->node > y->node) - (x->node < y->node);
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return (x->thread > y->thread) - (x->thread < y->thread);
 }
 
-/* Keeps the largest ones. */
-static void offer(struct search *s, const struct candidate *c)
+/* Keeps the largest ones of those behind `first`. */
+static void offer(struct search *s, const struct candidate *c, size_t first, size_t most)
 {
 	size_t at = s->candidate_count;
-	if (at == MOST_CANDIDATES) {
+	if (at == first + most) {
 		if (larger_candidate(&s->candidates[at - 1], c) < 0)
 			return;
 		at--;
 	} else {
 		s->candidate_count++;
 	}
-	for (; at > 0 && larger_candidate(c, &s->candidates[at - 1]) < 0; at--)
+	for (; at > first && larger_candidate(c, &s->candidates[at - 1]) < 0; at--)
 		s->candidates[at] = s->candidates[at - 1];
 	s->candidates[at] = *c;
 }
 
-/* Of the blocks [from, to), which are of one space. `weights` is zero, and is so again afterwards. */
-static void find_candidates(struct search *s, struct weight *weights, size_t from, size_t to)
+static bool is_nearly_all(const struct weight *some, const struct weight *all)
 {
-	for (size_t i = from; i < to; i++)
-		for (uint32_t n = s->blocks[i].stack; n; n = stacks_outer(s->stacks, n)) {
-			weights[n].bytes += s->blocks[i].size;
+	return (double)some->bytes >= ALIKE * (double)all->bytes && some->blocks >= ALIKE_BLOCKS * (double)all->blocks;
+}
+
+/* Whether the call is one to compare: the outermost that made these blocks. One that made all the thread did has no
+ * caller that tells it apart: then it is the innermost, and so it is where each thread is one to compare. */
+static bool is_call(const struct search *s, const struct weight *weights, uint32_t n, bool of_thread)
+{
+	uint32_t root = n, outer = stacks_outer(s->stacks, n);
+	while (stacks_outer(s->stacks, root))
+		root = stacks_outer(s->stacks, root);
+	if (of_thread || is_nearly_all(&weights[n], &weights[root]))
+		return !weights[n].within;
+	return weights[outer].bytes != weights[n].bytes;
+}
+
+/* Of these blocks, which are of one space, and of `of`'s thread. `weights` has no bytes, nor does it afterwards. */
+static void find_candidates(struct search *s, struct weight *weights, const uint32_t *blocks, size_t count,
+			    struct candidate of, size_t first, size_t most)
+{
+	for (size_t i = 0; i < count; i++)
+		for (uint32_t n = s->blocks[blocks[i]].stack; n; n = stacks_outer(s->stacks, n)) {
+			weights[n].bytes += s->blocks[blocks[i]].size;
 			weights[n].blocks++;
 		}
-	for (size_t i = from; i < to; i++)
-		for (uint32_t n = s->blocks[i].stack; n && weights[n].blocks; n = stacks_outer(s->stacks, n)) {
-			uint32_t outer = stacks_outer(s->stacks, n);
-			struct weight w = weights[n];
-			if (w.blocks == UINT32_MAX)
-				break;
-			weights[n].blocks = UINT32_MAX; /* looked at */
-			if (w.blocks >= LARGE_BLOCKS && w.bytes >= s->least_bytes &&
-			    (!outer || weights[outer].bytes != w.bytes))
-				offer(s,
-				      &(struct candidate){ .node = n, .space = s->blocks[i].space, .bytes = w.bytes });
+	for (size_t i = 0; i < count; i++)
+		for (uint32_t n = s->blocks[blocks[i]].stack, outer; n && (outer = stacks_outer(s->stacks, n));
+		     n = outer)
+			if (is_nearly_all(&weights[n], &weights[outer]))
+				weights[outer].within = true;
+	for (size_t i = 0; i < count; i++)
+		for (uint32_t n = s->blocks[blocks[i]].stack; n && !weights[n].seen; n = stacks_outer(s->stacks, n)) {
+			of.node = n;
+			of.bytes = weights[n].bytes;
+			if (weights[n].blocks >= LARGE_BLOCKS && of.bytes >= s->least_bytes &&
+			    is_call(s, weights, n, of.thread != COPY_NO_THREAD))
+				offer(s, &of, first, most);
+			weights[n].seen = true;
 		}
-	for (size_t i = from; i < to; i++)
-		for (uint32_t n = s->blocks[i].stack; n && weights[n].blocks; n = stacks_outer(s->stacks, n))
-			weights[n] = (struct weight){ 0, 0 };
+	for (size_t i = 0; i < count; i++)
+		for (uint32_t n = s->blocks[blocks[i]].stack; n && weights[n].blocks; n = stacks_outer(s->stacks, n))
+			weights[n] = (struct weight){ 0 };
+}
+
+/* Of the blocks [from, to), which are of one space, what each of several threads made. */
+static int find_of_threads(struct search *s, struct weight *weights, size_t from, size_t to, size_t first)
+{
+	const size_t n = to - from;
+	uint64_t *keys = malloc(n * sizeof(*keys));
+	uint32_t *blocks = malloc(n * sizeof(*blocks));
+	for (size_t i = 0; keys && i < n; i++)
+		keys[i] = (uint64_t)s->blocks[from + i].thread << 32 | (from + i);
+	if (keys)
+		qsort(keys, n, sizeof(*keys), smaller);
+	for (size_t i = 0; keys && blocks && i < n; i++)
+		blocks[i] = (uint32_t)keys[i];
+	const bool several = keys && keys[0] >> 32 != keys[n - 1] >> 32;
+	for (size_t i = 0, of; several && blocks && i < n; i += of) {
+		const uint32_t thread = s->blocks[blocks[i]].thread;
+		for (of = 1; i + of < n && s->blocks[blocks[i + of]].thread == thread; of++)
+			;
+		if (thread != COPY_NO_THREAD)
+			find_candidates(s, weights, blocks + i, of,
+					(struct candidate){ .space = s->blocks[from].space, .thread = thread }, first,
+					MOST_OF_THREADS);
+	}
+	const int e = keys && blocks ? 0 : error_memory();
+	free(keys);
+	free(blocks);
+	return e;
+}
+
+static int find_of_all(struct search *s, struct weight *weights, size_t from, size_t to)
+{
+	uint32_t *blocks = malloc((to - from) * sizeof(*blocks));
+	for (size_t i = from; blocks && i < to; i++)
+		blocks[i - from] = (uint32_t)i;
+	if (blocks)
+		find_candidates(s, weights, blocks, to - from,
+				(struct candidate){ .space = s->blocks[from].space, .thread = COPY_NO_THREAD }, 0,
+				MOST_CANDIDATES);
+	const int e = blocks ? 0 : error_memory();
+	free(blocks);
+	return e;
+}
+
+static int find_all_candidates(struct search *s)
+{
+	struct weight *weights = calloc(stacks_count(s->stacks) + 1, sizeof(*weights));
+	int e = weights ? 0 : error_memory();
+	for (int threads = 0; threads < 2; threads++) {
+		const size_t first = s->candidate_count;
+		for (size_t i = 0, n; e == 0 && i < s->count; i += n) {
+			for (n = 1; i + n < s->count && s->blocks[i + n].space == s->blocks[i].space; n++)
+				;
+			e = threads ? find_of_threads(s, weights, i, i + n, first) : find_of_all(s, weights, i, i + n);
+		}
+	}
+	free(weights);
+	return e;
 }
 
 /* ---- whose calls --------------------------------------------------------------------------------------------- */
@@ -381,6 +475,12 @@ static const struct frame *line_of(const struct search *s, const struct candidat
 	return c->count ? stacks_site(s->stacks, s->blocks[c->blocks[most]].stack, 0).frame : NULL;
 }
 
+static bool is_same_line(const struct search *s, const struct candidate *a, const struct candidate *b)
+{
+	const struct frame *x = line_of(s, a), *y = line_of(s, b);
+	return x && y && x->function == y->function && x->file == y->file && x->line == y->line;
+}
+
 static bool fails_within(const struct search *s, uint32_t space, uint32_t node)
 {
 	for (size_t i = 0; i < s->request_count; i++)
@@ -395,11 +495,8 @@ static bool is_other_batch(const struct search *s, const struct candidate *a, co
 {
 	if (!fails_within(s, a->space, a->node) && !fails_within(s, b->space, b->node))
 		return false;
-	const struct frame *x = line_of(s, a), *y = line_of(s, b);
-	if (!x || !y || x->function != y->function || x->file != y->file || x->line != y->line)
-		return false;
-	return frame_classify(x) == FRAME_PLAIN && !is_made_whole(s, a) && !is_made_whole(s, b) &&
-	       !is_named(s, s->blocks[a->blocks[0]].stack, 0, constructors);
+	return is_same_line(s, a, b) && frame_classify(line_of(s, a)) == FRAME_PLAIN && !is_made_whole(s, a) &&
+	       !is_made_whole(s, b) && !is_named(s, s->blocks[a->blocks[0]].stack, 0, constructors);
 }
 
 /* The outermost frame of the call within what both have in common. */
@@ -432,13 +529,18 @@ static void free_candidate(struct candidate *c)
 	free(c->blocks);
 }
 
+static bool is_of(const struct copy_block *b, const struct candidate *c)
+{
+	return b->space == c->space && (c->thread == COPY_NO_THREAD || b->thread == c->thread);
+}
+
 static int fill_candidate(struct search *s, struct candidate *c)
 {
 	size_t n = 0;
 	c->sizes = malloc((s->count + 1) * sizeof(*c->sizes));
 	c->blocks = malloc((s->count + 1) * sizeof(*c->blocks));
 	for (size_t i = 0; c->sizes && c->blocks && i < s->count; i++)
-		if (s->blocks[i].space == c->space && is_within(s, s->blocks[i].stack, c->node)) {
+		if (is_of(&s->blocks[i], c) && is_within(s, s->blocks[i].stack, c->node)) {
 			c->sizes[n] = s->blocks[i].size;
 			c->blocks[n++] = (uint32_t)i;
 		}
@@ -459,7 +561,10 @@ static struct copy_owner owner_of(const struct search *s, const struct candidate
 {
 	struct copy_owner o = { .stack = c->node, .largest = c->node, .blocks = (unsigned)(to - from) };
 	uint64_t largest = 0, of[CATEGORIES] = { 0 };
+	o.thread = from < to ? s->blocks[c->blocks[from]].thread : COPY_NO_THREAD;
 	for (size_t i = from; i < to; i++) {
+		if (s->blocks[c->blocks[i]].thread != o.thread)
+			o.thread = COPY_NO_THREAD;
 		o.bytes += c->sizes[i];
 		of[s->blocks[c->blocks[i]].category] += c->sizes[i];
 		if (c->sizes[i] > largest) {
@@ -533,6 +638,8 @@ static void note_match(struct copy_set *set, struct copy_match m)
 
 static bool nested(const struct search *s, const struct candidate *a, const struct candidate *b)
 {
+	if (a->thread != b->thread && a->thread != COPY_NO_THREAD && b->thread != COPY_NO_THREAD)
+		return false;
 	return a->space == b->space && (is_within(s, a->node, b->node) || is_within(s, b->node, a->node));
 }
 
@@ -557,10 +664,23 @@ static struct copy_match match_times(const struct search *s, const struct candid
 	for (size_t i = times / 2; some && i < whole->unit; i += times)
 		some[n++] = whole->sorted[i];
 	if (some && factor_of(sum_of(part->sorted, part->unit), sum_of(some, n)) == 1)
-		m = match_sorted(part->sorted, part->unit, some, n, LEAST_BLOCKS);
+		m = match_sorted(part->sorted, part->unit, some, n, usual);
 	m.several = m.blocks > 0;
 	free(some);
 	return m;
+}
+
+/* What each thread works with; a model is not. */
+static bool is_threads_work(const struct search *s, const struct candidate *c)
+{
+	return c->thread != COPY_NO_THREAD && owner_of(s, c, 0, c->count).category != CATEGORY_parameters;
+}
+
+/* Two threads' parameters, by the same line. */
+static bool are_threads_models(const struct search *s, const struct candidate *a, const struct candidate *b)
+{
+	return (a->thread != COPY_NO_THREAD || b->thread != COPY_NO_THREAD) && is_same_line(s, a, b) &&
+	       s->blocks[a->blocks[0]].thread != s->blocks[b->blocks[0]].thread;
 }
 
 static struct copy_match match_candidates(const struct search *s, const struct candidate *a, const struct candidate *b)
@@ -568,10 +688,9 @@ static struct copy_match match_candidates(const struct search *s, const struct c
 	struct copy_match m = match_times(s, a, b);
 	if (!m.blocks)
 		m = match_times(s, b, a);
-	uint64_t bytes = sum_of(a->sorted, a->unit), large = LARGE * s->least_bytes;
-	return m.blocks ? m
-			: match_sorted(a->sorted, a->unit, b->sorted, b->unit,
-				       bytes >= large ? LARGE_BLOCKS : LEAST_BLOCKS);
+	const struct least least = { sum_of(a->sorted, a->unit) >= LARGE * s->least_bytes ? LARGE_BLOCKS : LEAST_BLOCKS,
+				     are_threads_models(s, a, b) ? LEAST_OF_THREAD : LEAST_SIZES };
+	return m.blocks ? m : match_sorted(a->sorted, a->unit, b->sorted, b->unit, least);
 }
 
 /*
@@ -584,7 +703,7 @@ static int find_set(struct search *s, struct candidate *c, bool alone, const str
 	for (size_t i = 0; i < s->candidate_count; i++) {
 		struct candidate *other = &s->candidates[i];
 		if (other == c || other->taken || other->space != c->space || nested(s, other, c) ||
-		    are_parts(s, c, other))
+		    (other->thread == c->thread && are_parts(s, c, other)))
 			continue;
 		struct copy_match m = match_candidates(s, c, other);
 		if (!m.blocks || (m.factor != 1 && is_other_batch(s, c, other)))
@@ -688,7 +807,7 @@ static int find_begun(struct search *s, const struct copy_request *r)
 	unsigned char *calls = calls_to(s, r);
 	int e = calls ? 0 : error_memory();
 	for (uint32_t n = r->stack; e == 0 && n; n = stacks_outer(s->stacks, n)) {
-		struct candidate begun = { .node = n, .space = r->space };
+		struct candidate begun = { .node = n, .thread = COPY_NO_THREAD, .space = r->space };
 		struct copy_set found = { .space = r->space };
 		if (calls[n] != MET && n != r->stack)
 			continue;
@@ -720,16 +839,11 @@ static int larger_set(const void *a, const void *b)
 
 static int search(struct search *s)
 {
-	struct weight *weights = calloc(stacks_count(s->stacks) + 1, sizeof(*weights));
-	int e = weights ? 0 : error_memory();
-	for (size_t i = 0, n; weights && i < s->count; i += n) {
-		for (n = 1; i + n < s->count && s->blocks[i + n].space == s->blocks[i].space; n++)
-			;
-		find_candidates(s, weights, i, i + n);
-	}
-	free(weights);
-	for (size_t i = 0; e == 0 && i < s->candidate_count; i++)
+	int e = find_all_candidates(s);
+	for (size_t i = 0; e == 0 && i < s->candidate_count; i++) {
 		e = fill_candidate(s, &s->candidates[i]);
+		s->candidates[i].taken = e == 0 && is_threads_work(s, &s->candidates[i]);
+	}
 	for (size_t i = 0; e == 0 && i < s->request_count; i++)
 		e = find_begun(s, &s->requests[i]);
 	for (int alone = 0; alone < 2; alone++)

@@ -1,6 +1,7 @@
 /*
  * Finds what is there several times. Copies of a model are sets of blocks with the same sizes, in any order. They were
- * made by different calls, or by the same call one after the other. A cast is a copy with twice or half the sizes.
+ * made by different calls, or by the same call one after the other, or in several threads. A cast is a copy with twice
+ * or half the sizes.
  * Shards have a whole fraction of the sizes of the parameters that were put together from them. The last copy may be
  * incomplete, if a request failed meanwhile.
  *
@@ -12,12 +13,16 @@
 
 #include "analyzer/symbols/categories.h"
 
+enum { COPY_OWNERS = 128 };
+#define COPY_NO_THREAD UINT32_MAX /* as of a snapshot's block */
+
 struct copy_block {
 	uint64_t size;
 	uint64_t order; /* of allocation; a list of blocks need not be sorted by it */
 	uint32_t space; /* device and process: only blocks of one space are compared */
 	uint32_t stack; /* id of the merged tree */
 	enum category category;
+	uint32_t thread; /* that allocated it, in its process; COPY_NO_THREAD = not known */
 };
 
 struct copy_owner {
@@ -27,10 +32,9 @@ struct copy_owner {
 	uint32_t largest;       /* the stack of its largest block */
 	enum category category; /* of most of it */
 	uint64_t unknown_bytes; /* of no category */
+	uint32_t thread;        /* that made it; COPY_NO_THREAD = several did, or it is not known */
 	bool cut;               /* the copy was being made when it failed */
 };
-
-enum { COPY_OWNERS = 16 };
 
 struct copy_set {
 	uint32_t space;

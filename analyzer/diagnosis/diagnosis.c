@@ -217,7 +217,8 @@ static int take_block(struct block_collector *g, const struct snapshot_block *b)
 		return e;
 	e = vec_reserve_raw(g->copies, g->copy_room, g->copy_count + 1);
 	if (e == 0)
-		g->copies[g->copy_count++] = (struct copy_block){ b->size, b->order, space_number(b), stack, c };
+		g->copies[g->copy_count++] =
+			(struct copy_block){ b->size, b->order, space_number(b), stack, c, b->thread };
 	return e;
 }
 

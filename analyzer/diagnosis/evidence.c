@@ -478,6 +478,16 @@ static void add_line(struct evidence_copies *c, const char *line)
 }
 
 /* Copies of one space: all processes' on that device, or the heap's. */
+/* All of them if each copy was made by another thread, else 0. */
+static unsigned threads_of(const struct copy_set *s)
+{
+	for (unsigned i = 0; i < s->count; i++)
+		for (unsigned k = 0; k <= i; k++)
+			if (s->owners[i].thread == (k < i ? s->owners[k].thread : COPY_NO_THREAD))
+				return 0;
+	return s->count;
+}
+
 static int set_copies(struct diagnosis *diagnosis, uint32_t device, const struct evidence_copies **items, size_t *count)
 {
 	struct evidence_copies *list = diagnosis_alloc(diagnosis, diagnosis->copies.count * sizeof(*list));
@@ -501,6 +511,7 @@ static int set_copies(struct diagnosis *diagnosis, uint32_t device, const struct
 			c->there += s->owners[k].cut ? s->owners[k].bytes : 0;
 			add_line(c, diagnosis_call(diagnosis, s->owners[k].stack));
 		}
+		c->threads = threads_of(s);
 	}
 	*items = list;
 	return 0;

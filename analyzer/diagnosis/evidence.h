@@ -235,6 +235,7 @@ struct evidence_copies {
 	unsigned count;
 	const char *owners[4]; /* different sites; NULL at the end */
 	unsigned times[4];     /* how many of them each made */
+	unsigned threads;      /* each of which made one; 0 = they did not, or it is not known */
 	unsigned blocks;       /* of these bytes */
 };
 

@@ -4,6 +4,10 @@
 #include "analyzer/util/blocks.h"
 #include "analyzer/util/vec.h"
 
+/* A size takes 48 bits in a trace; above these the entries have the thread. */
+#define SIZE_BITS 48
+#define NO_THREAD 0xffffu
+
 /* What one process has of one kind on one device. In the entries `thread` is the order of allocation: what allocated it
  * is told by the site. */
 struct holding {
@@ -131,9 +135,12 @@ static struct holding *holding_of(struct snapshot *m, uint32_t process, enum mod
 static void allocated(struct snapshot *m, const struct model_change *c, uint64_t moment)
 {
 	struct holding *h = c->ns > moment ? NULL : holding_of(m, c->process->id, c->kind, c->device);
-	struct block b = {
-		.addr = c->addr, .size = (uint64_t)c->bytes, .ns = c->ns, .site = c->site, .thread = ++m->order
-	};
+	const uint64_t thread = c->thread < NO_THREAD ? c->thread : NO_THREAD;
+	struct block b = { .addr = c->addr,
+			   .size = (uint64_t)c->bytes | thread << SIZE_BITS,
+			   .ns = c->ns,
+			   .site = c->site,
+			   .thread = ++m->order };
 	if (!h)
 		return;
 	struct block *old = blocks_find(&h->live, c->addr);
@@ -226,15 +233,17 @@ static struct snapshot_block shown(const struct snapshot *m, uint32_t process, e
 				   const struct block *b, uint32_t label)
 {
 	const struct process *p = reader_process(m->reader, process);
+	const uint32_t thread = (uint32_t)(b->size >> SIZE_BITS);
 	return (struct snapshot_block){
 		.process = p,
 		.kind = kind,
 		.device = device,
 		.site = b->site,
 		.addr = b->addr,
-		.size = b->size,
+		.size = b->size & ((1ull << SIZE_BITS) - 1),
 		.ns = b->ns,
 		.order = b->thread,
+		.thread = thread == NO_THREAD ? SNAPSHOT_NO_THREAD : thread,
 		.label = label ? process_mark(p, label) : NULL,
 	};
 }

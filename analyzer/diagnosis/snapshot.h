@@ -16,6 +16,8 @@
 
 enum { MOMENT_LEAST_HEAP = 4096 };
 
+#define SNAPSHOT_NO_THREAD UINT32_MAX
+
 struct snapshot;
 
 /* One block that was alive then. */
@@ -26,6 +28,7 @@ struct snapshot_block {
 	uint32_t site;        /* index in the process's sites; UINT32_MAX = unknown */
 	uint64_t addr, size, ns;
 	uint64_t order;    /* of allocation, over all blocks */
+	uint32_t thread;   /* index of the one that allocated it; SNAPSHOT_NO_THREAD = one behind 65534 */
 	const char *label; /* what the program called it; NULL = nothing */
 };
 

@@ -337,6 +337,8 @@ void copies_describe(const struct evidence_copies *c, struct verdict *out)
 			SAY(evidence, so_many, .count = c->times[i]);
 		out->sites[i] = c->owners[i];
 	}
+	if (c->threads > 1)
+		SAY(evidence, copy_by_each, .count = c->threads);
 	if (c->missing)
 		SAY(evidence, copy_begun, .there = c->there, .missing = c->missing);
 
