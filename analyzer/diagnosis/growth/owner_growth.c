@@ -290,8 +290,11 @@ static void fit_curve(struct owner_growth *t, const struct step_list *steps, con
 	t->growth = growth_of(t->x + from, t->bytes + from, f->count - from);
 	const bool rough = t->growth.kind == GROWTH_LINEAR && t->growth.rate_error > ROUGH * t->growth.rate;
 	if (!growth_is_steady(&t->growth) || rough) { /* in bursts, or briefly: what it was in the mean */
+		const bool ends = steps->source != LOOP_NONE && t->growth.kind == GROWTH_SATURATING;
 		t->growth = growth_in_the_mean(t->x + from, t->bytes + from, f->count - from);
 		t->growth.rate = span > 0 ? f->bytes / span : 0;
+		if (ends) /* as much for the work, but each step brings less of that: they may bring no more of it */
+			t->growth.rate_error = fmax(t->growth.rate_error, t->growth.rate);
 	}
 	t->growth.stepped = steps->source != LOOP_NONE;
 	t->growth.since_x = since;
