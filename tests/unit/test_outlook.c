@@ -403,6 +403,33 @@ static void needs_more(void)
 	}
 }
 
+/* All is dropped when a unit of work is over; the last one is the longest, and the program ends in it. */
+static void gathers(void)
+{
+	static unsigned held[TURNS];
+	const unsigned units = 4 + choose(3), until = TURNS / 3 + choose(TURNS / 3);
+	unsigned count = 0;
+	for (unsigned i = 0; i < TURNS; i++) {
+		turn();
+		held[count++] = take(between(500, 3000));
+		while (i < until && i % (until / units) == 0 && count)
+			drop(held[--count]);
+	}
+}
+
+/* What a step makes in many stretches is dropped when it is over, until a leak begins. */
+static void leak_behind_steps(void)
+{
+	static unsigned held[TURNS];
+	unsigned count = 0;
+	for (unsigned i = 0; i < TURNS; i++) {
+		turn();
+		held[count++] = take(1000);
+		while (i % 160 == 0 && i < TURNS / 3 && count)
+			drop(held[--count]);
+	}
+}
+
 enum { ON = 1 << OUTLOOK_LEAKS | 1 << OUTLOOK_GROWS | 1 << OUTLOOK_BACKLOG };
 
 static const struct form {
@@ -432,6 +459,7 @@ static const struct form {
 	{ "backlog", backlog, 1 << OUTLOOK_BACKLOG },
 	{ "never catches up", never_catches_up, 1 << OUTLOOK_BACKLOG },
 	{ "needs more", needs_more, 1 << OUTLOOK_NEEDS_MORE },
+	{ "gathers", gathers, 1 << OUTLOOK_GATHERS },
 };
 
 enum { FORMS = sizeof(forms) / sizeof(*forms) };
@@ -603,6 +631,18 @@ TEST(what_steps_have_not_ended_is_not_kept)
 }
 
 /* A fact needs fewer than an accusation. */
+/* Steps of which each takes several stretches tell nothing of what gathers over more than one. */
+TEST(what_a_step_drops_has_not_gathered)
+{
+	w.scale = 10;
+	w.ahead = 0;
+	begin(1);
+	leak_behind_steps();
+	make_table();
+	CHECK_EQ(outlook_of(&w.table, &w.clock, 0).outlook, OUTLOOK_GATHERS);
+	CHECK_EQ(outlook_of(&w.table, &w.clock, 6).outlook, OUTLOOK_LEAKS);
+}
+
 TEST(of_few_cohorts_it_is_said_that_it_fills)
 {
 	for (unsigned count = 1; count <= 9; count++) {

@@ -25,6 +25,7 @@
 #define OLDER           1.25 /* times as old dies what dies late, in a backlog */
 #define IN_ORDER        0.05 /* of what is alive: less is older than what goes, and it is a queue */
 #define SINGLE          0.5  /* of what came, by stacks that made one block: it is no loop's */
+#define GATHERED        3    /* times all was freed at once that had come in OUTLOOK_LEAST cohorts or more */
 #define SURE            12   /* cohorts with survivors, and ... */
 #define SURE_CHANCE     0.25 /* ... no long gap: then it is certain */
 
@@ -422,6 +423,32 @@ static double kept_of_last(const struct stay *s, const struct cohort_table *t, c
 	return t->passing > 0 ? fmin(t->alive[last], part_of_last(k, last) * usual) : t->alive[last] * rest;
 }
 
+/* ---- what gathers -------------------------------------------------------------------------------------- */
+
+/* In which cohorts what was freed in stretch `at` had come, if that was all there was by then; else 0. */
+static unsigned gathered_until(const struct cohort_table *t, unsigned at)
+{
+	double freed = 0, left = 0;
+	unsigned cohorts = 0;
+	for (unsigned made = 0; made < at; made++) {
+		freed += t->died[made][at];
+		left += t->alive[made] + sum_of(t->died[made], at + 1, COHORTS);
+		cohorts += t->died[made][at] > 0;
+	}
+	return left <= OUTLOOK_FLOOR * (freed + left) ? cohorts : 0;
+}
+
+/* How often all of it was freed at once, which had gathered for longer than steps take. */
+static unsigned times_gathered(const struct cohort_table *t, unsigned count, unsigned step)
+{
+	unsigned times = 0;
+	for (unsigned at = 1; at < count; at++) {
+		const unsigned cohorts = gathered_until(t, at);
+		times += cohorts >= OUTLOOK_LEAST && cohorts > step + 1; /* a step may begin within one */
+	}
+	return times;
+}
+
 /* ---- all ----------------------------------------------------------------------------------------------- */
 
 struct outlook_found outlook_of(const struct cohort_table *t, const struct cohort_clock *clock, unsigned step)
@@ -462,6 +489,8 @@ struct outlook_found outlook_of(const struct cohort_table *t, const struct cohor
 		if (sum_of(t->single, f.from, f.count) >= SINGLE * sum_of(t->alive, f.from, f.count) &&
 		    outlook_goes_on(f.outlook))
 			f.outlook = OUTLOOK_SHORT; /* one large piece of work: nothing of it has come again */
+		if (outlook_goes_on(f.outlook) && times_gathered(t, whole, step) >= GATHERED)
+			f.outlook = OUTLOOK_GATHERS;
 		f.bytes = f.count ? f.kept[f.count - 1] - (f.from ? f.kept[f.from - 1] : 0) : 0;
 		for (unsigned i = f.from; i < f.count; i++)
 			f.blocks += t->alive[i] > 0 ? t->blocks[i] * stay.bytes[i] / t->alive[i] : 0;
@@ -478,8 +507,10 @@ unsigned outlook_begins(const struct cohort_table *t, unsigned count)
 
 const char *outlook_name(enum outlook o)
 {
-	static const char *const names[] = { "none",    "leaks",  "grows",      "backlog",   "collected",
-					     "stopped", "passes", "needs more", "gives way", "too little to say" };
+	static const char *const names[] = {
+		"none",   "leaks",      "grows",     "backlog", "collected",        "stopped",
+		"passes", "needs more", "gives way", "gathers", "too little to say"
+	};
 	return names[o];
 }
 
@@ -501,6 +532,9 @@ char *outlook_why_no_leak(enum outlook o)
 			"by blocks that wait longer and longer until they are freed: more are made than freed");
 	case OUTLOOK_STOPPED:
 		return output_format("at first, then stopped: a load, a warm-up, or a cache that is full now");
+	case OUTLOOK_GATHERS:
+		return output_format("since all of it was freed at once, as it was several times before; a trace can't "
+				     "tell whether it will be again");
 	case OUTLOOK_GROWS:
 		return output_format(
 			"while hardly anything else was freed: loading, or a leak; a trace can't tell which");

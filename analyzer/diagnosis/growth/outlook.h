@@ -1,6 +1,6 @@
 /*
  * Will what grew go on growing? The one judgement of growth, made from cohorts (cohorts.h) of a site, of an owner, or
- * of all memory of a kind. Three questions, in this order:
+ * of all memory of a kind. Four questions, in this order:
  *
  *   Does it pass?      Of what was made, how much was still alive at each age (Kaplan and Meier 1958: what is alive has
  *                      not been seen to die)? Where next to nothing gets old it passes: a cache in balance, an epoch,
@@ -9,6 +9,8 @@
  *   Does it go on?     m cohorts that are old enough have survivors, and the last part g of the time has none. Had it
  *                      gone on, this would be so with a probability of (1 - g)^m. Where that is small it stopped: a
  *                      load, a warm-up. So it did where the rate has fallen to a small part. Few cohorts are too few
+ *   Was it before?     Where all that had gathered was freed at once, again and again, what is alive has gathered since
+ *                      the last time, and whether it will be freed as well no trace can tell
  *   Is anything freed? Of all that the process has made since then. If little is it only fills memory, and no trace can
  *                      tell a table that fills from a leak
  *
@@ -30,6 +32,7 @@ enum outlook {
 	OUTLOOK_PASSES,
 	OUTLOOK_NEEDS_MORE, /* it passes, but more and more of it is there at once */
 	OUTLOOK_GIVES_WAY,  /* it goes on, by pages of files that nobody has written to: the kernel can drop them */
+	OUTLOOK_GATHERS,    /* it goes on, but all that came before was freed at once, again and again */
 	OUTLOOK_SHORT,      /* too little was seen to say */
 };
 
