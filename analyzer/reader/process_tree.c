@@ -99,7 +99,8 @@ static void set_end(struct image *im)
 		p->end_ns = p->start_ns;
 }
 
-/* An image that was replaced says so; a child that was killed can't, but its parent's wait may have. */
+/* An image that was replaced says so; a child that was killed can't, but its parent's wait may have. How it ended the
+ * recorder may know, too, but not when: it may have held its memory for long after its last event. */
 static void fill_exits(struct reader *r, const struct by_pid *all)
 {
 	for (size_t i = 0; i < r->image_count; i++) {
@@ -107,11 +108,15 @@ static void fill_exits(struct reader *r, const struct by_pid *all)
 		for (size_t k = 0; k < im->exit_count; k++) {
 			const struct process_child *x = &im->exits[k];
 			struct image *child = find_image(all, im, x->pid, UINT32_MAX, x->ticks);
-			if (!child || child->info.exit_kind != MT_EXIT_NONE || child->process.state == PROCESS_RUNNING)
+			if (!child || child->process.state == PROCESS_RUNNING)
+				continue;
+			const bool known = child->info.exit_kind != MT_EXIT_NONE;
+			if ((!known || !child->info.end_ticks) && x->ticks > child->sign_of_life)
+				child->sign_of_life = x->ticks;
+			if (known)
 				continue;
 			child->process.exit_kind = x->kind;
 			child->process.exit_code = x->code;
-			child->sign_of_life = x->ticks > child->sign_of_life ? x->ticks : child->sign_of_life;
 		}
 		if (im->info.origin == MT_ORIGIN_EXEC && im->info.image)
 			before = find_image(all, im, im->info.pid, im->info.image - 1, 0);
