@@ -27,6 +27,7 @@
 #define UNSPLIT         (1u << 20) /* a pool leaves a large block so much larger than it was asked for */
 #define EXACT           2 / 3      /* of the blocks: not many are */
 #define MOST_TRIES      64         /* for each block, at finding a period */
+#define SIDE_BY_SIDE    8          /* turns in which both of two got blocks, and half of all that either got some in */
 #define MOST_CANDIDATES 96
 #define MOST_OF_THREADS COPY_OWNERS /* candidates beside them */
 #define MOST_BLOCKS     100000
@@ -555,6 +556,35 @@ static int fill_candidate(struct search *s, struct candidate *c)
 	return c->sorted ? 0 : error_memory();
 }
 
+/* Of the blocks from `i` on, the first one of another turn. */
+static size_t next_turn(const struct search *s, const struct candidate *c, size_t i)
+{
+	const uint32_t turn = s->blocks[c->blocks[i]].turn;
+	while (i < c->count && s->blocks[c->blocks[i]].turn == turn)
+		i++;
+	return i;
+}
+
+/* Both got their blocks in the same turns of a loop: neither is a copy of the other. What a call makes as a whole, time
+ * and again, is another matter. */
+static bool grow_side_by_side(const struct search *s, const struct candidate *a, const struct candidate *b)
+{
+	size_t i = 0, k = 0, both = 0, either = 0;
+	if (a->unit != a->count || b->unit != b->count)
+		return false;
+	while (i < a->count || k < b->count) {
+		const uint32_t x = i < a->count ? s->blocks[a->blocks[i]].turn : UINT32_MAX,
+			       y = k < b->count ? s->blocks[b->blocks[k]].turn : UINT32_MAX;
+		if (x <= y)
+			i = next_turn(s, a, i);
+		if (y <= x)
+			k = next_turn(s, b, k);
+		both += x == y && x;
+		either++;
+	}
+	return both >= SIDE_BY_SIDE && 2 * both >= either;
+}
+
 /* ---- sets -------------------------------------------------------------------------------------------------- */
 
 static struct copy_owner owner_of(const struct search *s, const struct candidate *c, size_t from, size_t to)
@@ -703,7 +733,7 @@ static int find_set(struct search *s, struct candidate *c, bool alone, const str
 	for (size_t i = 0; i < s->candidate_count; i++) {
 		struct candidate *other = &s->candidates[i];
 		if (other == c || other->taken || other->space != c->space || nested(s, other, c) ||
-		    (other->thread == c->thread && are_parts(s, c, other)))
+		    (other->thread == c->thread && (are_parts(s, c, other) || grow_side_by_side(s, c, other))))
 			continue;
 		struct copy_match m = match_candidates(s, c, other);
 		if (!m.blocks || (m.factor != 1 && is_other_batch(s, c, other)))

@@ -6,7 +6,8 @@
  * incomplete, if a request failed meanwhile.
  *
  * Some blocks have the same sizes for another reason, and are no copies: gradients, optimizer state, activations (the
- * caller leaves them out); equal layers and towers of one model; blocks of other devices and processes.
+ * caller leaves them out); equal layers and towers of one model; blocks of other devices and processes; and what grows
+ * side by side, turn by turn, as keys and values do: a copy is made of what is there.
  */
 #ifndef MT_DIAGNOSIS_COPIES_H
 #define MT_DIAGNOSIS_COPIES_H
@@ -21,6 +22,7 @@ struct copy_block {
 	uint64_t order; /* of allocation; a list of blocks need not be sorted by it */
 	uint32_t space; /* device and process: only blocks of one space are compared */
 	uint32_t stack; /* id of the merged tree */
+	uint32_t turn;  /* of the program's loop in which it was made; 0 = of none that does work */
 	enum category category;
 	uint32_t thread; /* that allocated it, in its process; COPY_NO_THREAD = not known */
 };

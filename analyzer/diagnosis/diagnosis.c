@@ -193,6 +193,17 @@ static bool is_begun(const struct block_collector *g, const struct snapshot_bloc
 	return false;
 }
 
+/* The step in which it was made, if that gave anything back on a device: else it may be a loop that loads. */
+static uint32_t turn_of(const struct diagnosis *diagnosis, const struct snapshot_block *b)
+{
+	const struct step_list *list = timeline_step_list(diagnosis->timeline, b->process->id);
+	if (b->device == MODEL_NO_DEVICE || !list || list->source == LOOP_NONE)
+		return 0;
+	const size_t after = SEARCH_FIRST(i, list->count, list->steps[i].begin_ns > b->ns);
+	const struct step *step = after ? &list->steps[after - 1] : NULL;
+	return step && b->ns < step->end_ns && step->device_frees ? (uint32_t)after : 0;
+}
+
 static int take_block(struct block_collector *g, const struct snapshot_block *b)
 {
 	struct diagnosis *diagnosis = g->diagnosis;
@@ -217,8 +228,13 @@ static int take_block(struct block_collector *g, const struct snapshot_block *b)
 		return e;
 	e = vec_reserve_raw(g->copies, g->copy_room, g->copy_count + 1);
 	if (e == 0)
-		g->copies[g->copy_count++] =
-			(struct copy_block){ b->size, b->order, space_number(b), stack, c, b->thread };
+		g->copies[g->copy_count++] = (struct copy_block){ .size = b->size,
+								  .order = b->order,
+								  .space = space_number(b),
+								  .stack = stack,
+								  .turn = turn_of(diagnosis, b),
+								  .category = c,
+								  .thread = b->thread };
 	return e;
 }
 
