@@ -526,7 +526,8 @@ char *outlook_why_no_leak(enum outlook o)
 		return output_format("by blocks that come and go: almost none is retained");
 	case OUTLOOK_NEEDS_MORE:
 		return output_format(
-			"by blocks that come and go: almost none is retained, but more or larger ones are live at a time");
+			"in the second half, by blocks that come and go: almost none is retained, but more or larger ones are "
+			"live at a time");
 	case OUTLOOK_BACKLOG:
 		return output_format(
 			"by blocks that wait longer and longer until they are freed: more are made than freed");

@@ -283,8 +283,9 @@ static char *line_text(const struct report *r, const struct owner_finding *one, 
 				     : strdup("");
 	char *more = others ? output_format(", and %zu more site%s", others, others == 1 ? "" : "s") : strdup("");
 	char *by = held && held->known ? output_format(", held by %s", held->name) : strdup("");
-	char *text = output_format("%s %s, %s%s%s%s%s (memtrace %s)", place ? place : "one line",
-				   how_it_grows(one->growth.outlook), BYTES((uint64_t)one->growth.all_bytes),
+	const char *when = one->growth.outlook == OUTLOOK_NEEDS_MORE ? " in the second half" : "";
+	char *text = output_format("%s %s, %s%s%s%s%s%s (memtrace %s)", place ? place : "one line",
+				   how_it_grows(one->growth.outlook), BYTES((uint64_t)one->growth.all_bytes), when,
 				   each ? each : "", by ? by : "", more ? more : "", why_no_verdict(r, one),
 				   by && *by ? "holders" : "leaks");
 	free(by);
