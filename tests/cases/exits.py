@@ -104,6 +104,26 @@ def case_killed(how):
     mt.check((" SIGSEGV " if known else " unknown ") in trace.tool("report").out, "the report does not say it")
 
 
+IDLE = """
+import subprocess, sys, time
+code = "import time; kept = [bytearray(600) for i in range(300_000)]; print(1, flush=True); time.sleep(60)"
+child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+child.stdout.readline()
+time.sleep(2)
+child.kill()
+time.sleep(0.5) # so that its recorder knows first
+child.wait()
+"""
+
+
+def case_who_was_killed_lived_until_then():
+    """It did nothing for two seconds before: what it held it still held."""
+    trace = mt.shimmed([mt.python(), "-c", IDLE]).trace
+    child = max(trace.settle().report["processes"], key=lambda p: p["start_s"])
+    mt.equal((child["exit"]["kind"], child["exit"]["code"]), ("signal", signal.SIGKILL))
+    mt.check(child["end_s"] - child["start_s"] >= 2, "it is said to have lived for %.3f s" % (child["end_s"] - child["start_s"]))
+
+
 def case_unknown_is_unknown_everywhere():
     """Of two processes, neither of which could say how it ended, screens and JSON say the same, and nobody is said to have been killed."""
     both = [mt.shimmed([mt.program("exits"), "kill"]).trace.settle().path for _ in range(2)]
