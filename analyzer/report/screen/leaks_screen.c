@@ -429,13 +429,13 @@ static void print_alive(const struct leaks *l)
 				: output_format(
 					  "  %s events were lost: what was freed by them only seems alive, what was allocated is missing",
 					  COUNT(l->lost)));
+	print_benign(l);
 	if (l->in_use)
 		output_whole_line(
 			STYLE_NONE,
 			output_format("  of all that, %s in processes that run, were killed or ended unknown: in "
 				      "use, not leaked",
 				      BYTES(l->in_use)));
-	print_benign(l);
 }
 
 void leaks_print(const struct leaks *l, const struct held_question *held)
