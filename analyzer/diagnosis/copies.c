@@ -334,12 +334,11 @@ static bool is_nearly_all(const struct weight *some, const struct weight *all)
 }
 
 /* Whether the call is one to compare: the outermost that made these blocks. One that made all the thread did has no
- * caller that tells it apart: then it is the innermost, and so it is where each thread is one to compare. */
-static bool is_call(const struct search *s, const struct weight *weights, uint32_t n, bool of_thread)
+ * caller that tells it apart: then it is the innermost, and so it is where each thread is one to compare. `root` is the
+ * outermost call of its stacks. */
+static bool is_call(const struct search *s, const struct weight *weights, uint32_t n, uint32_t root, bool of_thread)
 {
-	uint32_t root = n, outer = stacks_outer(s->stacks, n);
-	while (stacks_outer(s->stacks, root))
-		root = stacks_outer(s->stacks, root);
+	const uint32_t outer = stacks_outer(s->stacks, n);
 	if (of_thread || is_nearly_all(&weights[n], &weights[root]))
 		return !weights[n].within;
 	return weights[outer].bytes != weights[n].bytes;
@@ -359,15 +358,20 @@ static void find_candidates(struct search *s, struct weight *weights, const uint
 		     n = outer)
 			if (is_nearly_all(&weights[n], &weights[outer]))
 				weights[outer].within = true;
-	for (size_t i = 0; i < count; i++)
-		for (uint32_t n = s->blocks[blocks[i]].stack; n && !weights[n].seen; n = stacks_outer(s->stacks, n)) {
+	for (size_t i = 0; i < count; i++) {
+		const uint32_t stack = s->blocks[blocks[i]].stack;
+		uint32_t root = stack;
+		while (root && !weights[stack].seen && stacks_outer(s->stacks, root))
+			root = stacks_outer(s->stacks, root);
+		for (uint32_t n = stack; n && !weights[n].seen; n = stacks_outer(s->stacks, n)) {
 			of.node = n;
 			of.bytes = weights[n].bytes;
 			if (weights[n].blocks >= LARGE_BLOCKS && of.bytes >= s->least_bytes &&
-			    is_call(s, weights, n, of.thread != COPY_NO_THREAD))
+			    is_call(s, weights, n, root, of.thread != COPY_NO_THREAD))
 				offer(s, &of, first, most);
 			weights[n].seen = true;
 		}
+	}
 	for (size_t i = 0; i < count; i++)
 		for (uint32_t n = s->blocks[blocks[i]].stack; n && weights[n].blocks; n = stacks_outer(s->stacks, n))
 			weights[n] = (struct weight){ 0 };

@@ -477,7 +477,6 @@ static void add_line(struct evidence_copies *c, const char *line)
 	}
 }
 
-/* Copies of one space: all processes' on that device, or the heap's. */
 /* All of them if each copy was made by another thread, else 0. */
 static unsigned threads_of(const struct copy_set *s)
 {
@@ -488,6 +487,7 @@ static unsigned threads_of(const struct copy_set *s)
 	return s->count;
 }
 
+/* Copies of one space: all processes' on that device, or the heap's. */
 static int set_copies(struct diagnosis *diagnosis, uint32_t device, const struct evidence_copies **items, size_t *count)
 {
 	struct evidence_copies *list = diagnosis_alloc(diagnosis, diagnosis->copies.count * sizeof(*list));

@@ -125,6 +125,7 @@ struct model_query {
 	void (*on_change)(void *arg, const struct model_change *c);
 	/* Called for what folded blocks say of what they lack; NULL = none. */
 	void (*on_level)(void *arg, const struct model_level_change *l);
+	/* Called for each sum of blocks that left no events; NULL = none. */
 	void (*on_left_out)(void *arg, const struct model_left_out *l);
 	void *arg;
 	/* Called when a reader that follows has nothing more for now: to look at model_live() and the like, and to

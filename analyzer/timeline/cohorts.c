@@ -202,6 +202,14 @@ static inline struct track *track_of(struct ledger *l, uint32_t kind, uint32_t d
 	return &l->tracks[l->track_count++];
 }
 
+/* Made if it is new; NULL: no memory. Of each event of a trace. */
+static inline struct track *find_track(struct cohorts *c, uint32_t process, uint32_t kind, uint32_t device,
+				       struct ledger **ledger)
+{
+	*ledger = ledger_of(c, process);
+	return *ledger ? track_of(*ledger, kind, device) : NULL;
+}
+
 /* ---- the first pass ------------------------------------------------------------------------------------ */
 
 static void note_level(struct track *t, enum way way, const struct clock *k, uint64_t ns)
@@ -230,8 +238,8 @@ static void note_move(struct ledger *l, const struct model_change *change)
 
 void cohorts_count(struct cohorts *c, const struct model_change *change)
 {
-	struct ledger *l = ledger_of(c, change->process->id);
-	struct track *t = l ? track_of(l, change->kind, change->device) : NULL;
+	struct ledger *l;
+	struct track *t = find_track(c, change->process->id, change->kind, change->device, &l);
 	if (!t)
 		return;
 	struct clock *k = &l->clocks[t->clock];
@@ -705,8 +713,8 @@ static void change_site(struct ledger *l, struct track *t, const struct model_ch
 
 void cohorts_change(struct cohorts *c, const struct model_change *change, uint64_t step_ns, uint64_t before_ns)
 {
-	struct ledger *l = ledger_of(c, change->process->id);
-	struct track *t = l ? track_of(l, change->kind, change->device) : NULL;
+	struct ledger *l;
+	struct track *t = find_track(c, change->process->id, change->kind, change->device, &l);
 	if (!t)
 		return;
 	if (change->bytes > 0)
@@ -724,8 +732,8 @@ static const struct site *known_site(const struct ledger *l, uint32_t site)
 /* What the first pass has not seen counts when it is told. */
 void cohorts_left_out(struct cohorts *c, const struct model_left_out *o)
 {
-	struct ledger *l = ledger_of(c, o->process->id);
-	struct track *t = l ? track_of(l, o->kind, o->device) : NULL;
+	struct ledger *l;
+	struct track *t = find_track(c, o->process->id, o->kind, o->device, &l);
 	if (!t)
 		return;
 	struct clock *k = &l->clocks[t->clock];

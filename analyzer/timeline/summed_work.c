@@ -76,7 +76,7 @@ void summed_work_settle(struct summed_work *l, uint64_t end_ns)
 	l->count = l->room = 0;
 }
 
-struct cohort_sum summed_work_between(const struct summed_work *l, uint64_t ns)
+struct cohort_sum summed_work_interpolated(const struct summed_work *l, uint64_t ns)
 {
 	struct cohort_sum sum = { 0, 0 };
 	const double place = place_of(l, ns);

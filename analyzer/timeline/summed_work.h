@@ -2,7 +2,7 @@
  * Work that left no events: blocks that came and went in a folded block, or young. Of each sum only two moments are
  * known, between which it was done; so it counts as done evenly.
  *
- *   summed_work_add(&l, from_ns, until_ns, bytes, blocks);          in any order
+ *   summed_work_add(&l, from_ns, until_ns, sum);          in any order
  *   summed_work_settle(&l, end_ns);
  *   ... summed_work_by(&l, ns), summed_work_all(&l) ...
  *
@@ -32,22 +32,22 @@ struct summed_work {
 	} *spans;
 	size_t count, room;
 	uint64_t from_ns, until_ns; /* of all */
-	struct cohort_sum
-		*parts; /* of equal length: what was done by the beginning of each; NULL = nothing is left out */
+	/* what was done by the beginning of each of so many parts of equal length, and by the end; NULL = nothing */
+	struct cohort_sum *parts;
 };
 
 /* What there is no memory for is not counted. */
 void summed_work_add(struct summed_work *l, uint64_t from_ns, uint64_t until_ns, struct cohort_sum sum);
 /* `end_ns`: what was done until UINT64_MAX was done by then. */
 void summed_work_settle(struct summed_work *l, uint64_t end_ns);
-struct cohort_sum summed_work_between(const struct summed_work *l, uint64_t ns);
+struct cohort_sum summed_work_interpolated(const struct summed_work *l, uint64_t ns);
 struct cohort_sum summed_work_all(const struct summed_work *l);
 void summed_work_fini(struct summed_work *l);
 
 /* Of each event of a trace, most of which have none. */
 static inline struct cohort_sum summed_work_by(const struct summed_work *l, uint64_t ns)
 {
-	return l->parts ? summed_work_between(l, ns) : (struct cohort_sum){ 0, 0 };
+	return l->parts ? summed_work_interpolated(l, ns) : (struct cohort_sum){ 0, 0 };
 }
 
 #endif

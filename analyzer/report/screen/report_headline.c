@@ -22,7 +22,7 @@
 #define LATE        0.75       /* of its process's time: what stopped later may have had no time to go on */
 #define SHORT_BYTES (8u << 20) /* less is not in the headline where no line is known */
 #define LEFT_PART   0.5        /* of the heap's peak */
-#define TOLD        128 /* sampled blocks: what so many are kept of is found nine times of ten, a backlog included */
+#define TOLD        128 /* sampled blocks of what grows: by so many it is found nine times of ten, a backlog, too */
 
 /* ---- the peak -------------------------------------------------------------------------------------------- */
 
@@ -374,7 +374,7 @@ static char *stopped_text(const struct report *r)
 	return text;
 }
 
-/* What grew by less may have left too few sampled blocks to be told. NULL: all blocks were recorded. */
+/* Of growth by less too few sampled blocks may be left to tell it. NULL: all blocks were recorded. */
 static char *sampled_text(const struct report *r)
 {
 	uint64_t mean = 0;
@@ -383,11 +383,11 @@ static char *sampled_text(const struct report *r)
 		if (selection_has(r->selection, p) && process_is_picked(p))
 			mean = higher(mean, p->sample_bytes);
 	}
-	if (mean && own_peaks(r) < TOLD * mean)
+	if (!mean)
+		return NULL;
+	if (own_peaks(r) < TOLD * mean)
 		return strdup("too few blocks were sampled to say whether it grows");
-	return mean ? output_format("blocks were sampled, and nothing of %s or more goes on growing",
-				    BYTES(TOLD * mean))
-		    : NULL;
+	return output_format("blocks were sampled, and nothing of %s or more goes on growing", BYTES(TOLD * mean));
 }
 
 /* NULL: nothing goes on growing. */
