@@ -16,10 +16,9 @@
 #define MOST_MADE   0.5
 #define LEAST_SHORT 20 /* turns, of such a loop, ... */
 /* ... which frees at least so much of what it makes: layers of a model that is loaded recur, too */
-#define FREES       0.25
-#define LEAST_LAST  64 /* turns, of a short one that the process ends with */
-#define SHORTEST_NS 100000u
-#define COVERS      0.8 /* of the time that the longest loop covers */
+#define FREES      0.25
+#define LEAST_LAST 64  /* turns, of a short one that the process ends with */
+#define COVERS     0.8 /* of the time that the longest loop covers */
 
 /* Mappings don't tell steps: the interpreter maps the next arena for whoever comes then. */
 enum site_flag {
@@ -734,12 +733,6 @@ static uint64_t span_of(const struct level *l)
 	return l->last_ns - l->first_ns;
 }
 
-/* So fast that it can only be a part of something. */
-static bool is_fast(const struct level *l)
-{
-	return span_of(l) < (uint64_t)(l->count - 1) * SHORTEST_NS;
-}
-
 /* Which loops a program may work in, those that tell more first. */
 typedef bool level_test(const struct watched *w, const struct level *l);
 
@@ -760,13 +753,13 @@ static bool is_work_for_devices(const struct watched *w, const struct level *l)
 /* Not what a program does for a moment. */
 static bool is_long(const struct watched *w, const struct level *l)
 {
-	return (double)span_of(l) >= LONG * (double)(w->last_ns - w->first_ns) && !is_fast(l);
+	return (double)span_of(l) >= LONG * (double)(w->last_ns - w->first_ns);
 }
 
 /* It runs until the process ends, or dies. */
 static bool is_last(const struct watched *w, const struct level *l)
 {
-	return l->count >= LEAST_LAST && w->last_ns - l->last_ns <= span_of(l) && !is_fast(l);
+	return l->count >= LEAST_LAST && w->last_ns - l->last_ns <= span_of(l);
 }
 
 /* The innermost level of these that covers the time and has a fair number of sites. */

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #define WINDOW_SHIFT  24 /* of the shortest windows of time: 17 ms */
-#define LENGTHS       32 /* of latest steps, whose median says what is usual */
+#define LATEST        32 /* steps, whose median says what is usual */
 #define STEPS_OVERDUE 1.5
 #define MORE_WORK     0.05 /* of the usual number of allocations ... */
 #define FAR           8.0  /* ... and times the median deviation from it: not a plain step */
@@ -16,6 +16,12 @@
 #define LONG_REST     0.1  /* of the time: shorter ends growth leaves out itself */
 
 enum { FAILURES = 64 }; /* of a process's pools; of more the latest */
+
+/* A figure of the latest steps. */
+struct latest {
+	uint64_t values[LATEST], sorted[LATEST];
+	uint64_t count; /* of all that were put: `values` is a ring */
+};
 
 struct book {
 	struct step_list list;
@@ -37,8 +43,7 @@ struct book {
 	struct step now;
 	uint64_t before_ns; /* when the step before `now` began */
 	uint64_t overdue_ns, kept_end;
-	uint64_t lengths[LENGTHS], work[LENGTHS]; /* and their numbers of allocations */
-	unsigned length_count;
+	struct latest lengths, work; /* in ns, and in allocations */
 	struct step_failure {
 		uint64_t ns;
 		struct steps_rise rise;
@@ -300,30 +305,42 @@ static void restart_tracks(struct book *b)
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
-static int by_length(const void *a, const void *b)
+static uint64_t median(const struct latest *l)
 {
-	const uint64_t *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
+	return l->sorted[(l->count < LATEST ? l->count : LATEST) / 2];
 }
 
-/* The median of the latest steps. */
-static uint64_t usual(const struct book *b, const uint64_t *values)
+/* The oldest one leaves, the others move up or down by one place. */
+static void put_latest(struct latest *l, uint64_t value)
 {
-	uint64_t sorted[LENGTHS];
-	size_t n = b->length_count < LENGTHS ? b->length_count : LENGTHS;
-	memcpy(sorted, values, n * sizeof(*sorted));
-	qsort(sorted, n, sizeof(*sorted), by_length);
-	return n ? sorted[n / 2] : 0;
+	unsigned at = l->count < LATEST ? (unsigned)l->count : 0;
+	uint64_t *oldest = &l->values[l->count % LATEST];
+	while (l->count >= LATEST && l->sorted[at] != *oldest)
+		at++;
+	for (; at && l->sorted[at - 1] > value; at--)
+		l->sorted[at] = l->sorted[at - 1];
+	for (; at + 1 < LATEST && at < l->count && l->sorted[at + 1] < value; at++)
+		l->sorted[at] = l->sorted[at + 1];
+	l->sorted[at] = *oldest = value;
+	l->count++;
+}
+
+/* How far they are from `middle`. */
+static uint64_t median_deviation(const struct latest *l, uint64_t middle)
+{
+	struct latest apart = { 0 };
+	for (unsigned i = 0; i < LATEST && i < l->count; i++)
+		put_latest(&apart, l->values[i] > middle ? l->values[i] - middle : middle - l->values[i]);
+	return median(&apart);
 }
 
 /* Far more allocations than in other steps, by how much those differ. */
 static void look_at_work(struct book *b)
 {
-	uint64_t apart[LENGTHS], work = usual(b, b->work);
-	for (unsigned i = 0; i < LENGTHS; i++)
-		apart[i] = b->work[i] > work ? b->work[i] - work : work - b->work[i];
-	double more = (double)b->now.allocations - (double)work;
-	if (b->length_count < 3 || more <= MORE_WORK * (double)work || more <= FAR * (double)usual(b, apart))
+	const uint64_t usual = median(&b->work);
+	const double more = (double)b->now.allocations - (double)usual;
+	if (b->work.count < 3 || more <= MORE_WORK * (double)usual ||
+	    more <= FAR * (double)median_deviation(&b->work, usual))
 		return;
 	b->now.rare = 1;
 	b->list.rare_first = b->list.rare++ ? b->list.rare_first : b->now.number;
@@ -334,8 +351,8 @@ static void end_step(struct book *b, uint64_t ns)
 {
 	b->now.end_ns = ns;
 	look_at_work(b);
-	b->work[b->length_count % LENGTHS] = b->now.allocations;
-	b->lengths[b->length_count++ % LENGTHS] = ns - b->now.begin_ns;
+	put_latest(&b->work, b->now.allocations);
+	put_latest(&b->lengths, ns - b->now.begin_ns);
 	put_step(b, false);
 	b->open = false;
 }
@@ -355,7 +372,7 @@ static void begin_step(struct book *b, uint64_t number, uint64_t ns)
 	b->before_ns = b->now.begin_ns;
 	b->now = (struct step){ .number = number == NO_NUMBER ? b->index + 1 : number, .begin_ns = ns, .count = 1 };
 	b->overdue_ns =
-		b->length_count >= 2 ? ns + (uint64_t)(STEPS_OVERDUE * (double)usual(b, b->lengths)) : UINT64_MAX;
+		b->lengths.count >= 2 ? ns + (uint64_t)(STEPS_OVERDUE * (double)median(&b->lengths)) : UINT64_MAX;
 	restart_tracks(b);
 	for (size_t i = 0; i < b->list.track_count; i++)
 		if (b->tracks[i].shapes)
@@ -503,7 +520,7 @@ static void note_failure(struct book *b, const struct mt_event *slot, uint64_t n
 	bool next = b->started && b->list.source == LOOP_SITES && slot->node2 && slot->node2 == b->loop->node2;
 	if (b->left)
 		return;
-	b->refused_ns = b->open && b->now.allocations <= (uint64_t)(STEPS_OVERDUE * (double)usual(b, b->work)) ? ns : 0;
+	b->refused_ns = b->open && b->now.allocations <= (uint64_t)(STEPS_OVERDUE * (double)median(&b->work)) ? ns : 0;
 	b->refused_next = next;
 	for (size_t i = 0; i < b->list.track_count; i++) {
 		const struct step_track *t = &b->tracks[i];
