@@ -27,6 +27,7 @@ KINDS = (*SICK, "stopped", "passes")
 OPINIONS = ("right", "near", "too little", "wrong")
 NEAR = {("leak", "grows"), ("leak", "backlog"), ("backlog", "leak"), ("backlog", "grows")}  # seen, under another name
 COLLECTS_BY_BYTES = ("--max-semi-space-size=1", "--single-threaded-gc", "--predictable-gc-schedule")  # V8: at another speed it frees at the same turns
+COMPILES_NOTHING = "-Xint"  # the JVM: what its compilers map depends on how long the program runs
 BYTES_OFF = 0.2  # of what is said to grow, before it counts as wrong: a line may also make blocks that pass
 
 # ---- truth --------------------------------------------------------------------------------------------------------
@@ -101,7 +102,7 @@ def built(path):
             os.replace(new, os.path.join(BUILT, name))  # at once: another test may be running it
     return {".c": [out], ".cc": [out], ".rs": [out], ".py": [mt.python(), path], ".rb": ["ruby", path], ".pl": ["perl", path], ".lua": ["lua5.4", path],
             ".js": ["node", *COLLECTS_BY_BYTES, path], ".php": ["php", "-n", path], ".awk": ["gawk", "-f", path],
-            ".java": ["java", "-XX:-UsePerfData", "-XX:+UseSerialGC", "-Xms8m", "-Xmx512m", "-cp", BUILT, base]}[ending]
+            ".java": ["java", COMPILES_NOTHING, "-XX:-UsePerfData", "-XX:+UseSerialGC", "-Xms8m", "-Xmx512m", "-cp", BUILT, base]}[ending]
 
 
 def there(run):
