@@ -12,13 +12,14 @@
 #define NEARLY          0.9  /* as often as steps */
 #define LEAST_TURNS     24   /* of all its sites: few turns of few sites may be chance */
 #define LONG            0.1  /* of the time that the process was seen */
-/* of the blocks that it makes on devices: then it is what the process is for, however short it was */
+/* of the blocks on devices, or of all bytes: then it is what the process is for, however short it was */
 #define MOST_MADE   0.5
 #define LEAST_SHORT 20 /* turns, of such a loop, ... */
 /* ... which frees at least so much of what it makes: layers of a model that is loaded recur, too */
-#define FREES      0.25
-#define LEAST_LAST 64  /* turns, of a short one that the process ends with */
-#define COVERS     0.8 /* of the time that the longest loop covers */
+#define FREES       0.25
+#define LEAST_LAST  64 /* turns, of a short one that the process ends with */
+#define SHORTEST_NS 100000u
+#define COVERS      0.8 /* of the time that the longest loop covers */
 
 /* Mappings don't tell steps: the interpreter maps the next arena for whoever comes then. */
 enum site_flag {
@@ -32,9 +33,10 @@ enum site_flag {
 	SITE_MACHINE = 128
 };
 
-/* How many blocks on devices were made and freed so far. */
+/* How many blocks on devices were made and freed so far, and how many bytes were made of any memory. */
 struct traffic {
 	uint32_t made, freed;
+	uint64_t bytes;
 };
 
 /* How often and when one site allocated. */
@@ -368,6 +370,8 @@ void loop_finder_change(struct loop_finder *finder, const struct model_change *c
 				    : watched_of(finder, c->process);
 	if (w && c->device != MODEL_NO_DEVICE && c->bytes)
 		*(c->bytes > 0 ? &w->traffic.made : &w->traffic.freed) += 1;
+	if (w && c->bytes > 0)
+		w->traffic.bytes += (uint64_t)c->bytes;
 	if (!w || c->bytes <= 0 || c->blocks <= 0 || c->site == UINT32_MAX)
 		return;
 	if (c->site >= w->turn_count) {
@@ -750,16 +754,33 @@ static bool is_work_for_devices(const struct watched *w, const struct level *l)
 	return is_for_devices(w, l) && 2 * w->lines[l->lead].freeing >= l->count;
 }
 
+/* So fast that it may be a part of a step. */
+static bool is_fast(const struct level *l)
+{
+	return span_of(l) < (uint64_t)(l->count - 1) * SHORTEST_NS;
+}
+
+static bool takes_time(const struct watched *w, const struct level *l)
+{
+	return (double)span_of(l) >= LONG * (double)(w->last_ns - w->first_ns);
+}
+
 /* Not what a program does for a moment. */
 static bool is_long(const struct watched *w, const struct level *l)
 {
-	return (double)span_of(l) >= LONG * (double)(w->last_ns - w->first_ns);
+	return takes_time(w, l) && !is_fast(l);
 }
 
 /* It runs until the process ends, or dies. */
 static bool is_last(const struct watched *w, const struct level *l)
 {
-	return l->count >= LEAST_LAST && w->last_ns - l->last_ns <= span_of(l);
+	return l->count >= LEAST_LAST && w->last_ns - l->last_ns <= span_of(l) && !is_fast(l);
+}
+
+/* However fast its turns are: while it runs most of what the process makes is made. */
+static bool is_most(const struct watched *w, const struct level *l)
+{
+	return takes_time(w, l) && (double)(l->last.bytes - l->first.bytes) >= MOST_MADE * (double)w->traffic.bytes;
 }
 
 /* The innermost level of these that covers the time and has a fair number of sites. */
@@ -975,6 +996,7 @@ static void by_levels(struct watched *w)
 	}
 	found = found || line ? found : innermost(w, &sites, is_long);
 	found = found || line ? found : innermost(w, &sites, is_last);
+	found = found || line ? found : innermost(w, &sites, is_most);
 	if ((found || line) && new_roles(w) == 0) {
 		if (line)
 			by_lines(w, first_line(&lines, line));
