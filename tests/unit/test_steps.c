@@ -332,6 +332,31 @@ TEST(arenas_are_no_steps)
 	CHECK_EQ(turns_of(true), LOOP_NONE);
 }
 
+/* Turns of some microseconds, which make 1.6 MiB, and before them one block of so many bytes. */
+static enum loop_source quick_turns_behind(uint64_t bytes)
+{
+	struct passes s;
+	begin(12);
+	uint32_t table = site(0x1000), kept = site(0x1100), passes = site(0x1200);
+	drop(take(table, bytes));
+	for (int i = 0; i < 400; i++) {
+		prog.now += MS / 100;
+		take(kept, 4000);
+		drop(take(passes, 100));
+	}
+	run(&s);
+	const struct step_list *steps = steps_of(s.steps, 0);
+	enum loop_source source = steps ? steps->source : LOOP_MARKS;
+	end(&s);
+	return source;
+}
+
+TEST(quick_turns_are_steps_where_most_is_made_in_them)
+{
+	CHECK_EQ(quick_turns_behind(1 << 20), LOOP_SITES);
+	CHECK_EQ(quick_turns_behind(8 << 20), LOOP_NONE);
+}
+
 /* ---- short loops ------------------------------------------------------------------------------------------- */
 
 static struct held take_on_device(uint32_t node, uint64_t size)
