@@ -1,5 +1,5 @@
 """A notebook whose cell is run again and again: each result stands in Out, as in IPython, and nothing is taken out of it"""
-# truth: leak <ipython-input-3-0a1b> sample
+# truth: leak [3] sample
 import linecache
 import sys
 
