@@ -36,7 +36,7 @@ enum site_flag {
 /* How many blocks on devices were made and freed so far, and how many bytes were made of any memory. */
 struct traffic {
 	uint32_t made, freed;
-	uint64_t bytes;
+	float bytes; /* of watched.bytes: each site has two of these */
 };
 
 /* How often and when one site allocated. */
@@ -90,6 +90,7 @@ struct watched {
 	uint32_t now_thread;
 	uint64_t marks, ranges[3]; /* steps so far, by enum mt_mark_source */
 	struct traffic traffic;
+	uint64_t bytes;
 	uint64_t first_ns, last_ns, index; /* of any allocation; how many there were */
 	struct loop loop;
 	bool settled;
@@ -371,7 +372,7 @@ void loop_finder_change(struct loop_finder *finder, const struct model_change *c
 	if (w && c->device != MODEL_NO_DEVICE && c->bytes)
 		*(c->bytes > 0 ? &w->traffic.made : &w->traffic.freed) += 1;
 	if (w && c->bytes > 0)
-		w->traffic.bytes += (uint64_t)c->bytes;
+		w->traffic.bytes = (float)(w->bytes += (uint64_t)c->bytes);
 	if (!w || c->bytes <= 0 || c->blocks <= 0 || c->site == UINT32_MAX)
 		return;
 	if (c->site >= w->turn_count) {
@@ -780,7 +781,7 @@ static bool is_last(const struct watched *w, const struct level *l)
 /* However fast its turns are: while it runs most of what the process makes is made. */
 static bool is_most(const struct watched *w, const struct level *l)
 {
-	return takes_time(w, l) && (double)(l->last.bytes - l->first.bytes) >= MOST_MADE * (double)w->traffic.bytes;
+	return takes_time(w, l) && (double)(l->last.bytes - l->first.bytes) >= MOST_MADE * (double)w->bytes;
 }
 
 /* The innermost level of these that covers the time and has a fair number of sites. */
