@@ -547,6 +547,8 @@ static uint32_t own_call(const struct search *s, const struct candidate *c)
 	uint32_t call = c->node;
 	while (call && !is_own(s, call))
 		call = stacks_outer(s->stacks, call);
+	if (call == c->node)
+		return call;
 	for (size_t i = 0; call && i < s->count; i++)
 		bytes += is_of(&s->blocks[i], c) && is_within(s, s->blocks[i].stack, call) ? s->blocks[i].size : 0;
 	return ALIKE * (double)bytes > (double)c->bytes || !bytes ? c->node : call;

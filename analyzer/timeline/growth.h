@@ -61,7 +61,7 @@ void growth_doubt(struct growth *g, double bytes);
 bool growth_is_doubtful(const struct growth *g);
 
 /* A line whose rate may be 0 a step: no better is it known, with 95 % certainty. A rate a second is no reason to doubt:
- * a machine that is busy makes of seconds what it likes. */
+ * it varies with the load of the machine. */
 static inline bool growth_may_be_none(const struct growth *g)
 {
 	return g->stepped && g->kind == GROWTH_LINEAR && g->rate > 0 && g->rate_error >= g->rate;

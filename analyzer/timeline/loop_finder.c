@@ -17,9 +17,9 @@
 #define LEAST_SHORT 20 /* turns, of such a loop, ... */
 /* ... which frees at least so much of what it makes: layers of a model that is loaded recur, too */
 #define FREES       0.25
-#define LEAST_LAST  64 /* turns, of a short one that the process ends with */
-#define SHORTEST_NS 100000u
-#define COVERS      0.8 /* of the time that the longest loop covers */
+#define LEAST_LAST  64      /* turns, of a short one that the process ends with */
+#define SHORTEST_NS 100000u /* of a turn: faster ones may be parts of a step */
+#define COVERS      0.8     /* of the time that the longest loop covers */
 
 /* Mappings don't tell steps: the interpreter maps the next arena for whoever comes then. */
 enum site_flag {
@@ -36,7 +36,7 @@ enum site_flag {
 /* How many blocks on devices were made and freed so far, and how many bytes were made of any memory. */
 struct traffic {
 	uint32_t made, freed;
-	float bytes; /* of watched.bytes: each site has two of these */
+	float bytes; /* watched.bytes, rounded: each site has two of these, so it takes 4 bytes */
 };
 
 /* How often and when one site allocated. */
@@ -90,7 +90,7 @@ struct watched {
 	uint32_t now_thread;
 	uint64_t marks, ranges[3]; /* steps so far, by enum mt_mark_source */
 	struct traffic traffic;
-	uint64_t bytes;
+	uint64_t bytes;                    /* made so far, of any memory */
 	uint64_t first_ns, last_ns, index; /* of any allocation; how many there were */
 	struct loop loop;
 	bool settled;

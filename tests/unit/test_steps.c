@@ -272,11 +272,21 @@ TEST(a_program_without_a_loop_has_windows_of_time)
 	end(&s);
 }
 
+/* What told the steps of the program that was made; LOOP_MARKS: it has no list of steps. */
+static enum loop_source source_of_steps(void)
+{
+	struct passes s;
+	run(&s);
+	const struct step_list *steps = steps_of(s.steps, 0);
+	enum loop_source source = steps ? steps->source : LOOP_MARKS;
+	end(&s);
+	return source;
+}
+
 /* Turns that each need some of the host for a moment, and make a block on a device, which is freed in the next turn or
  * kept. */
 static enum loop_source turns_on_a_device(bool kept)
 {
-	struct passes s;
 	begin(9);
 	synth_device(prog.p, 1, MT_BACKEND_CUDA, "GPU-1", 1ull << 40);
 	uint32_t work = site(0x1000), more = site(0x1100), on_device = site(0x2000);
@@ -289,11 +299,7 @@ static enum loop_source turns_on_a_device(bool kept)
 		drop(a);
 		drop(b);
 	}
-	run(&s);
-	const struct step_list *steps = steps_of(s.steps, 0);
-	enum loop_source source = steps ? steps->source : LOOP_MARKS;
-	end(&s);
-	return source;
+	return source_of_steps();
 }
 
 TEST(loading_has_no_steps)
@@ -306,7 +312,6 @@ TEST(loading_has_no_steps)
  * one. */
 static enum loop_source turns_of(bool mapped)
 {
-	struct passes s;
 	begin(11);
 	uint32_t work = site(0x1000), other = site(0x1100);
 	for (uint64_t i = 0; i < 60; i++) {
@@ -319,11 +324,7 @@ static enum loop_source turns_of(bool mapped)
 		for (uint64_t k = 0; k < 5 + rnd(100); k++)
 			drop(take(other, 100));
 	}
-	run(&s);
-	const struct step_list *steps = steps_of(s.steps, 0);
-	enum loop_source source = steps ? steps->source : LOOP_MARKS;
-	end(&s);
-	return source;
+	return source_of_steps();
 }
 
 TEST(arenas_are_no_steps)
@@ -335,7 +336,6 @@ TEST(arenas_are_no_steps)
 /* Turns of some microseconds, which make 1.6 MiB, and before them one block of so many bytes. */
 static enum loop_source quick_turns_behind(uint64_t bytes)
 {
-	struct passes s;
 	begin(12);
 	uint32_t table = site(0x1000), kept = site(0x1100), passes = site(0x1200);
 	drop(take(table, bytes));
@@ -344,11 +344,7 @@ static enum loop_source quick_turns_behind(uint64_t bytes)
 		take(kept, 4000);
 		drop(take(passes, 100));
 	}
-	run(&s);
-	const struct step_list *steps = steps_of(s.steps, 0);
-	enum loop_source source = steps ? steps->source : LOOP_MARKS;
-	end(&s);
-	return source;
+	return source_of_steps();
 }
 
 TEST(quick_turns_are_steps_where_most_is_made_in_them)
