@@ -130,6 +130,14 @@ static void find_children(int pid, struct children *c)
 		closedir(d);
 }
 
+/* A process that has ended and waits for its parent still has a pid, but no program. */
+static bool has_program(int pid)
+{
+	char path[40], program[2];
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	return readlink(path, program, sizeof(program)) > 0 || errno == EACCES;
+}
+
 /* A server's workers are often what somebody is after. Those that begin from now on are recorded. */
 static void name_children(const struct children *c)
 {
@@ -137,7 +145,7 @@ static void name_children(const struct children *c)
 	unsigned left = 0;
 	for (unsigned i = 0; i < c->count; i++) {
 		size_t at = strlen(names);
-		if (kill(c->pids[i], 0) || attach_is_loaded(c->pids[i]))
+		if (!has_program(c->pids[i]) || attach_is_loaded(c->pids[i]))
 			continue;
 		if (left++ < NAMED_CHILDREN)
 			snprintf(names + at, sizeof(names) - at, " %d", c->pids[i]);

@@ -23,7 +23,7 @@ def case_program_is_as_without(kind):
     for _ in range(2):
         target = attachee(kind, 1.5)
         time.sleep(random.uniform(0, 0.3))
-        target.start()
+        target.start(had_children=kind == "fork")
         mt.equal(target.end(), WHOLE, kind)
         check = target.trace().tool("check")
         mt.equal(check.status, 0, "check: %s" % check)
@@ -235,8 +235,15 @@ def case_live_of_a_pid():
 
 
 def case_processes_from_before_are_named():
-    """Workers that were there already are not recorded."""
-    target = attaching.Target([mt.python(), "-c", "import os, sys; child = os.fork()\nif child: print('ready', flush=True)\nsys.stdin.read(); child and os.waitpid(child, 0)"])
+    """Workers that were there already are not recorded. A child that has ended, and whose parent has not asked for its status, is none."""
+    target = attaching.Target([mt.python(), "-c", """import os, sys
+ended = os.fork()
+if not ended: os._exit(0)
+os.waitid(os.P_PID, ended, os.WEXITED | os.WNOWAIT)
+child = os.fork()
+if child: print("ready", flush=True)
+sys.stdin.read()
+if child: os.waitpid(child, 0)"""])
     done = target.memtrace("start", str(target.pid))
     mt.equal(done.status, 0, done)
     mt.check("1 process that it has started before is not recorded; each can be attached to: " in done.err, done.err)
