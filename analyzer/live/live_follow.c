@@ -215,6 +215,13 @@ static char *take_pace(struct live *l, const struct growth *g)
 		     : output_format("%s a %s", BYTES((uint64_t)g->rate), growth_unit(g));
 }
 
+/* Whose growth it is; the text only where there are several. */
+static void take_process(struct live *l, const struct process *p, char *text, size_t size)
+{
+	l->growth_pid = p->pid;
+	snprintf(text, size, l->process_all > 1 ? " in process %u" : "", p->pid);
+}
+
 /* What collectors free now and then may hide in a whole track what one place keeps. Of a process without devices, so
  * that it is on the host. */
 static void take_sites(struct live *l, const struct selection *sel, const struct step_list *steps)
@@ -225,9 +232,10 @@ static void take_sites(struct live *l, const struct selection *sel, const struct
 			return;
 	if (!live_sites_grow(&found, l->timeline, l->samples, sel, steps))
 		return;
-	char *pace = take_pace(l, &found.growth);
-	snprintf(l->growth, sizeof(l->growth), "one site on the host %s by %s, %s", how_it_goes(found.outlook),
-		 pace ? pace : "", growth_name(found.growth.kind));
+	char *pace = take_pace(l, &found.growth), of[48];
+	take_process(l, steps->process, of, sizeof(of));
+	snprintf(l->growth, sizeof(l->growth), "one site on the host %s by %s%s, %s", how_it_goes(found.outlook),
+		 pace ? pace : "", of, growth_name(found.growth.kind));
 	free(pace);
 }
 
@@ -238,6 +246,7 @@ static void take_pile(struct live *l, const struct model *m, double grown)
 	if (!process_piles_find(&p, l->reader, m, l->samples) || (double)p.bytes <= grown)
 		return;
 	l->growth_rate = l->runs_out = NAN;
+	l->growth_pid = 0;
 	snprintf(l->growth, sizeof(l->growth), "%u processes that %u started pile up, %s of their own", p.count,
 		 p.starter->pid, BYTES(p.bytes));
 }
@@ -287,10 +296,12 @@ static void say_growth(struct live *l, const struct selection *sel, const struct
 	const struct forecast ends = forecast_for(l, sel, t);
 	const unsigned processes = join(f, t, &all);
 	char *when = ends.ever && processes == 1 ? forecast_text(ends.x, ends.low, ends.high) : NULL,
-	     *pace = take_pace(l, &all), name[64], of[48] = "";
+	     *pace = take_pace(l, &all), name[64], of[48];
 	l->runs_out = when ? ends.x : NAN;
 	if (processes > 1)
 		snprintf(of, sizeof(of), " in %u processes together", processes);
+	else
+		take_process(l, t->steps->process, of, sizeof(of));
 	timeline_track_name(sel, t->steps->process, t->place.kind, t->place.device, name, sizeof(name));
 	snprintf(l->growth, sizeof(l->growth), "%s %s by %s%s, %s%s%s%s%s", name, how_it_goes(t->growth.outlook),
 		 pace ? pace : "", of, growth_name(all.kind), when ? "; if it goes on, memory ends at " : "",
@@ -349,6 +360,7 @@ static void take_growth(struct live *l, const struct model *m)
 {
 	*l->growth = '\0';
 	l->growth_rate = l->runs_out = NAN;
+	l->growth_pid = 0;
 	timeline_doubt(l->timeline, m);
 	stacks_free(l->stacks); /* call trees have grown since the last look */
 	l->stacks = stacks_new();

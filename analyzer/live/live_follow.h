@@ -54,6 +54,7 @@ struct live {
 	double growth_rate;           /* bytes per step or per second; NAN = nothing grows, or for less than a second */
 	double runs_out;              /* the step, or second, at which memory runs out; NAN = unknown */
 	bool growth_stepped;          /* these are per step */
+	uint32_t growth_pid;          /* 0 = of several processes, or nothing grows */
 	uint64_t pool, pool_reserved; /* blocks of all frameworks' pools on devices, and their segments */
 	/* Called when all events that are there have been read, and now and then during reading (`reading`). It may
 	 * wait as long as it likes. False = stop following. */

@@ -79,6 +79,7 @@ int live_print_json(const struct live *l, const struct live_levels *levels)
 	json_object_set_new(o, "steps", json_bytes(l->steps));
 	json_object_set_new(o, "lost_events", l->lost == UINT64_MAX ? json_null() : json_bytes(l->lost));
 	json_object_set_new(o, "growth", *l->growth ? json_text(l->growth) : json_null());
+	json_object_set_new(o, "growth_pid", l->growth_pid ? json_integer(l->growth_pid) : json_null());
 	json_object_set_new(o, "growth_bytes_per_step", json_real_or_null(l->growth_stepped, l->growth_rate));
 	json_object_set_new(o, "growth_bytes_per_s", json_real_or_null(!l->growth_stepped, l->growth_rate));
 	json_object_set_new(o, "runs_out_at_step", json_real_or_null(l->growth_stepped, l->runs_out));

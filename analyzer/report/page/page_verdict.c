@@ -242,25 +242,26 @@ static void print_head(FILE *f, const struct report *r)
 
 /* ---- causes -------------------------------------------------------------------------------------------------- */
 
-static void print_cause(FILE *f, const struct verdict *v)
+static void print_cause(FILE *f, const struct report *r, const struct verdict *v)
 {
 	fputs("<li><b>", f);
 	page_print_name(f, output_format("%s", verdict_title(v->kind)));
 	fputs("</b> ", f);
-	page_print_name(f, reasons_text(&v->evidence));
+	page_print_name(f, report_evidence(r, v));
 	fputs(" <span class=\"figures\">", f);
 	page_print_name(f, output_format("%s, certainty %s", BYTES(v->bytes),
 					 certainty_name(verdict_certainty(v->confidence))));
 	fputs("</span></li>\n", f);
 }
 
-static void print_causes(FILE *f, const struct verdicts *v)
+static void print_causes(FILE *f, const struct report *r)
 {
+	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
 	if (!v->held_count)
 		return;
 	fputs("<ol class=\"why\">\n", f);
 	for (size_t i = 0; i < v->held_count && i < MOST_CAUSES; i++)
-		print_cause(f, &v->held[i]);
+		print_cause(f, r, &v->held[i]);
 	fputs("</ol>\n", f);
 	for (size_t i = 0; i < v->held_count && i < MOST_CAUSES; i++)
 		if (v->held[i].advice.count) {
@@ -396,7 +397,7 @@ void page_verdict_print(FILE *f, const struct report *r, const struct page_chang
 	print_head(f, r);
 	if (report_is_trouble(r) && !v->held_count)
 		paragraph(f, "asked", strdup("The cause is unclear: no rule explains it."));
-	print_causes(f, v);
+	print_causes(f, r);
 	if (!r->analysis.losses.complete)
 		paragraph(f, "lost",
 			  strdup("The trace is incomplete: figures are of what was recorded. See what was lost."));

@@ -122,6 +122,9 @@ void report_json_timeline(json_t *o, const struct selection *sel, const struct a
 bool report_is_trouble(const struct report *r);
 /* The device on which something is wrong; NULL = nothing is, or only on the host. */
 const struct evidence_device *report_device(const struct report *r);
+/* Why a verdict holds, or what a fact says; its device in front where the screen is about another. Allocated, or NULL.
+ */
+char *report_evidence(const struct report *r, const struct verdict *v);
 unsigned report_print_causes(const struct report *r, unsigned room);
 unsigned report_print_facts(const struct report *r, unsigned room); /* growth that accuses nobody */
 unsigned report_print_alive(const struct report *r, unsigned room);

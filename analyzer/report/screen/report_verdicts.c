@@ -20,13 +20,17 @@
 #define KIND_COLUMNS   21
 #define FIGURE_COLUMNS 22
 
-/* As output_wrapped(). */
-static unsigned print_reasons(const struct reasons *why, int indent, unsigned most, int first, const char *figures)
+/* As output_wrapped(). Frees text; NULL is "". */
+static unsigned print_wrapped(char *text, int indent, unsigned most, int first, const char *figures)
 {
-	char *text = reasons_text(why);
 	unsigned lines = output_wrapped(text ? text : "", indent, most, first, figures);
 	free(text);
 	return lines;
+}
+
+static unsigned print_reasons(const struct reasons *why, int indent, unsigned most, int first, const char *figures)
+{
+	return print_wrapped(reasons_text(why), indent, most, first, figures);
 }
 
 static void print_heading(const char *text, const char *rest)
@@ -35,21 +39,6 @@ static void print_heading(const char *text, const char *rest)
 }
 
 /* ---- WHY ----------------------------------------------------------------------------------------------- */
-
-/* `number`: of a verdict; 0 = a fact. */
-static unsigned print_held(const struct verdict *v, unsigned number)
-{
-	char *figures = output_format("%10s   %s", BYTES(v->bytes), certainty_name(verdict_certainty(v->confidence)));
-	char count[12] = " ";
-	int first = output_width() - KIND_COLUMNS - FIGURE_COLUMNS;
-	if (number)
-		snprintf(count, sizeof(count), "%u", number);
-	print("%s  %s %-*s%s", number ? output_begin(STYLE_BAD) : "", count, KIND_COLUMNS - 4, verdict_title(v->kind),
-	      number ? output_end(STYLE_BAD) : "");
-	unsigned lines = print_reasons(&v->evidence, KIND_COLUMNS, EVIDENCE_LINES, first, figures);
-	free(figures);
-	return lines;
-}
 
 const struct evidence_device *report_device(const struct report *r)
 {
@@ -62,6 +51,32 @@ const struct evidence_device *report_device(const struct report *r)
 		if (diagnosis->evidence.devices.items[i].request.failed)
 			failed = &diagnosis->evidence.devices.items[i];
 	return failed;
+}
+
+char *report_evidence(const struct report *r, const struct verdict *v)
+{
+	const struct evidence_device *shown = report_device(r);
+	char *text = reasons_text(&v->evidence);
+	if (!text || !shown || !v->device || v->device == shown || strstr(text, v->device->name))
+		return text;
+	char *named = output_format("%s: %s", v->device->name, text);
+	free(text);
+	return named;
+}
+
+/* `number`: of a verdict; 0 = a fact. */
+static unsigned print_held(const struct report *r, const struct verdict *v, unsigned number)
+{
+	char *figures = output_format("%10s   %s", BYTES(v->bytes), certainty_name(verdict_certainty(v->confidence)));
+	char count[12] = " ";
+	int first = output_width() - KIND_COLUMNS - FIGURE_COLUMNS;
+	if (number)
+		snprintf(count, sizeof(count), "%u", number);
+	print("%s  %s %-*s%s", number ? output_begin(STYLE_BAD) : "", count, KIND_COLUMNS - 4, verdict_title(v->kind),
+	      number ? output_end(STYLE_BAD) : "");
+	unsigned lines = print_wrapped(report_evidence(r, v), KIND_COLUMNS, EVIDENCE_LINES, first, figures);
+	free(figures);
+	return lines;
 }
 
 bool report_is_trouble(const struct report *r)
@@ -118,7 +133,7 @@ unsigned report_print_facts(const struct report *r, unsigned room)
 	unsigned lines = 0;
 	(void)room;
 	for (size_t i = 0; i < v->fact_count; i++)
-		lines += (i ? 0 : print_titles("GROWS")) + print_held(&v->facts[i], 0);
+		lines += (i ? 0 : print_titles("GROWS")) + print_held(r, &v->facts[i], 0);
 	return lines;
 }
 
@@ -136,12 +151,16 @@ unsigned report_print_causes(const struct report *r, unsigned room)
 		lines++;
 	}
 	for (size_t i = 0; i < v->held_count && i < most; i++)
-		lines += print_held(&v->held[i], (unsigned)i + 1);
-	if (!r->brief)
-		return lines + print_all_ruled_out(v, d);
+		lines += print_held(r, &v->held[i], (unsigned)i + 1);
 	if (v->held_count > most)
 		lines += print_kinds("and ", v->held + most, v->held_count - most, d, true);
-	return lines + print_kinds("ruled out: ", v->ruled_out, v->ruled_out_count, d, false);
+	if (!r->brief)
+		return lines + print_all_ruled_out(v, d);
+	char before[48] = "ruled out: ";
+	for (size_t i = 0; i < v->held_count; i++)
+		if (d && v->held[i].device && v->held[i].device != d)
+			snprintf(before, sizeof(before), "ruled out for %.24s: ", d->name);
+	return lines + print_kinds(before, v->ruled_out, v->ruled_out_count, d, false);
 }
 
 /* ---- what was alive ------------------------------------------------------------------------------------ */
