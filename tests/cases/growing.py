@@ -275,6 +275,30 @@ def case_beside_steps(seconds):
     agree.check_all(done.path, page=False)
 
 
+def case_start_beside_steps():
+    """A long start that keeps a little is most of the work: what the steps keep, which is nearly all, is told by the step all the same."""
+    made = Trace(os.path.join(mt.scratch("made"), "t"))
+    p = made.process(100, ["train"])
+    load, work, keep = (p.stack(("train.py", "<module>", line), ("train.py", name, 10 * line)) for line, name in ((3, "load"), (4, "work"), (5, "keep")))
+    for i in range(400):
+        p.at(0.025 * i)
+        p.mfree(p.malloc(400_000, work))
+        if i % 10 == 0:
+            p.malloc(20_000, load)
+    for i in range(100):
+        p.at(10.01 + 0.02 * i)
+        p.step(i)
+        p.malloc(100_000, keep)
+        p.mfree(p.malloc(300_000, work))
+    made.save()
+    done = mt.Trace(made.path)
+    verdict, = done.report["verdicts"]
+    mt.check("train.py:50 keep" in verdict["evidence"] and " 97.7 KiB more each step, linear" in verdict["evidence"], verdict["evidence"])
+    shape = re.search(r"shape +linear: ([\d.]+ KiB)/step now", done.tool("report", "--all").out)
+    mt.check(shape and shape[1] == "97.7 KiB", "shape of the host: %s" % done.tool("report", "--all"))
+    agree.check_all(done.path, page=False)
+
+
 def case_why_not():
     """The screens say which it is, and what would tell them apart."""
     for form, said in (("fill", "hardly anything else was freed"), ("warmup", "at first, then stopped")):

@@ -256,6 +256,12 @@ static void add_folded(struct cohort_clock *k, const struct model_fold *fold, en
 	}
 }
 
+/* What of a stretch is kept. */
+static double kept_in(const struct outlook_found *f, unsigned i)
+{
+	return f->kept[i] - (i ? f->kept[i - 1] : 0);
+}
+
 /* Most of it came when the steps were over, or before they began: they are another loop's. */
 static bool is_beside_steps(const struct step_list *steps, const struct outlook_found *f, const struct cohort_clock *k)
 {
@@ -263,10 +269,11 @@ static bool is_beside_steps(const struct step_list *steps, const struct outlook_
 		return false;
 	const uint64_t begin = steps->steps[0].begin_ns,
 		       end = higher(steps->steps[steps->count - 1].end_ns, steps->cut.end_ns);
-	unsigned beside = 0;
+	double beside = 0;
 	for (unsigned i = f->from; i < f->count; i++)
-		beside += k->begin_ns[i] >= end || (i + 1 < f->count && k->begin_ns[i + 1] <= begin);
-	return 2 * beside > f->count - f->from;
+		if (k->begin_ns[i] >= end || (i + 1 < f->count && k->begin_ns[i + 1] <= begin))
+			beside += kept_in(f, i);
+	return 2 * beside > f->bytes;
 }
 
 /* The survivors' curve, and how it rises since growth began. */
