@@ -3,7 +3,6 @@
 
 #include "analyzer/diagnosis/growth/owner_growth.h"
 #include "analyzer/diagnosis/evidence_shm.h"
-#include "analyzer/symbols/python_arenas.h"
 #include "analyzer/timeline/fit.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/search.h"
@@ -63,12 +62,6 @@ static bool only_loads(const struct diagnosis *diagnosis, const struct step_list
 static bool has_sure_steps(const struct step_list *steps)
 {
 	return timeline_steps_are_sure(steps) || (steps->source == LOOP_SITES && steps->total >= TIMELINE_SURE_STEPS);
-}
-
-static bool is_arena(const struct place *p, const struct owner *o)
-{
-	return p->kind == MODEL_MAP && o->stack_count &&
-	       python_arenas_is(p->diagnosis->selection->stacks, o->stacks->stack, o->stacks->bytes, o->stacks->blocks);
 }
 
 static bool has_stack(const struct place *p, const struct owner *o, uint32_t whole)
@@ -136,7 +129,7 @@ static const char *extension_of(const struct place *p, const struct owner *o)
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct owner_growth *t)
 {
 	const struct process *whose = reader_process(p->diagnosis->selection->reader, t->process);
-	const bool arenas = is_arena(p, o);
+	const bool arenas = owner_is_arenas(o, p->kind, p->diagnosis->selection->stacks);
 	return (struct evidence_growth){
 		.site = site_of(p->diagnosis, o),
 		.extension = extension_of(p, o),

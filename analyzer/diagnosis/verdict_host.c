@@ -220,6 +220,8 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 		SAY(advice, tool_keeps, .name = most->tool->name, .setting = most->tool->advice);
 	} else if (most->extension) {
 		SAY(advice, free_extension, .extension = most->extension);
+	} else if (most->arenas) {
+		SAY(advice, fill_arenas, .site = most->site);
 	} else if (most->setting) {
 		SAY(advice, find_holder, .site = most->site);
 	} else if (most->sites > 1) {
@@ -237,7 +239,7 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 	}
 	if (most->setting)
 		SAY(advice, setting_shows, .setting = most->setting);
-	else
+	else if (!most->arenas)
 		SAY(advice, leaks_shows);
 }
 

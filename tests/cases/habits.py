@@ -56,6 +56,8 @@ def case_small_objects():
     mt.check("habits.py" in one["sites"][0] and "tokens" in one["sites"][0], "sites: %s" % one["sites"])
     mapped = max(p["map"]["peak_bytes"] for p in report["processes"])
     mt.check(one["bytes"] > 0.7 * mapped and "more of the interpreter's arenas stays" in one["evidence"], "%d bytes of %d: %s" % (one["bytes"], mapped, one["evidence"]))
+    for told in (one["advice"], " ".join(run("tokens", "--sick").trace.tool("leaks").out.split())):
+        mt.check("MEMTRACE_PYTHON_ALLOCATORS=1 shows whose" in told, "any line's objects lie in an arena: %s" % told)
     mt.check("bigger blocks" not in run("tokens", "--sick").trace.tool("report").out, "arenas are of one size")
 
 

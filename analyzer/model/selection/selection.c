@@ -1,5 +1,6 @@
 #include "analyzer/model/selection/selection.h"
 
+#include "analyzer/symbols/python_arenas.h"
 #include "analyzer/symbols/shown_by.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
@@ -103,6 +104,12 @@ const char *owner_setting(const struct owner *o, struct stacks *stacks)
 const struct tool *owner_tool(const struct owner *o, struct stacks *stacks)
 {
 	return o->label || !o->stack_count ? NULL : tool_of(stacks, o->stacks->stack);
+}
+
+bool owner_is_arenas(const struct owner *o, enum model_kind kind, struct stacks *stacks)
+{
+	return kind == MODEL_MAP && o->stack_count &&
+	       python_arenas_is(stacks, o->stacks->stack, o->stacks->bytes, o->stacks->blocks);
 }
 
 char *owner_range(const struct owner *o)

@@ -96,6 +96,9 @@ const char *owner_setting(const struct owner *o, struct stacks *stacks);
 /* The same of tool_of(). */
 const struct tool *owner_tool(const struct owner *o, struct stacks *stacks);
 
+/* Is it Python's arenas, whose objects may be any line's? */
+bool owner_is_arenas(const struct owner *o, enum model_kind kind, struct stacks *stacks);
+
 /* "1.20 to 3.40 MiB": what its estimated bytes may be; NULL if they are exact. Allocated. */
 char *owner_range(const struct owner *o);
 

@@ -1,5 +1,6 @@
 #include "analyzer/report/screen/leaks_screen.h"
 #include "analyzer/analysis/open.h"
+#include "analyzer/symbols/python_arenas.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 
@@ -238,6 +239,9 @@ static void print_group(const struct leaks *l, const struct held_question *held,
 				  output_format("    the same on each of %u devices; these are the figures of %s",
 						devices,
 						model_device(l->selection->model, g->most->finding->device)->name));
+	if (owner_is_arenas(g->most->owner, g->most->kind, l->selection->stacks))
+		output_whole_line(STYLE_NONE,
+				  output_format("    " PYTHON_ARENAS_LABEL ", of any line: " PYTHON_ARENAS_HINT));
 	if (held[g->most - l->list].known) {
 		struct reasons holder = { 0 };
 		held_say(&held[g->most - l->list], &holder);
