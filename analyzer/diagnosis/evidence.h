@@ -166,6 +166,7 @@ struct evidence_growth {
 	bool file_backed;      /* pages that the kernel can drop */
 	/* of the interpreter: `site` only happened to need the next one for objects of anybody */
 	bool arenas;
+	const char *container;  /* what may hold those objects, as findings_container(); NULL = not known */
 	bool works;             /* it goes on, and while it grew other memory was freed: else a program may only load */
 	enum category category; /* of its largest site */
 	unsigned tensors;       /* different stacks of it that keep more */

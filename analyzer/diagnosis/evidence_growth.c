@@ -241,6 +241,9 @@ static size_t add_finding(const struct place *p, const struct owner_finding *one
 {
 	const struct owner_growth *t = &one->growth;
 	struct evidence_growth growth = growth_from(p, one->owner, t);
+	const struct owner_finding *container =
+		growth.arenas ? findings_container(&p->diagnosis->findings, t->process) : NULL;
+	growth.container = container ? site_of(p->diagnosis, container->owner) : NULL;
 	growth.freed_some = !never_freed(one->owner, t->process);
 	if (t->group && item_of_group[t->group]) {
 		join(&room[item_of_group[t->group] - 1], &growth);

@@ -222,6 +222,9 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 		SAY(advice, free_extension, .extension = most->extension);
 	} else if (most->arenas) {
 		SAY(advice, fill_arenas, .site = most->site);
+		if (most->container)
+			SAY(advice, container_grows, .second = most->container);
+		SAY(advice, allocators_show);
 	} else if (most->setting) {
 		SAY(advice, find_holder, .site = most->site);
 	} else if (most->sites > 1) {

@@ -299,6 +299,29 @@ def case_start_beside_steps():
     agree.check_all(done.path, page=False)
 
 
+@mt.variants(False, True)
+def case_small_objects_have_a_container(works):
+    """The line that needs Python's next arena is often one that keeps nothing. The list that holds the objects has a block of its own: its line is told,
+    in a verdict's advice and where nothing but arenas is seen, so that there is none."""
+    path = os.path.join(mt.scratch("small"), "rows.py")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("""rows = []
+def handle(i):
+    words = [str(i + k) for k in range(50)]
+    rows.append({"id": i, "name": words[0]})
+    return len(bytes(4000)) if %s else len(words)
+for i in range(200000):
+    handle(i)
+""" % works)
+    trace = mt.shimmed([mt.python(), path]).trace
+    if works:
+        verdict, = [v for v in trace.report["verdicts"] if "the interpreter's arenas" in v["evidence"]]
+        mt.check("rows.py:4 handle lets a list or a dict grow meanwhile" in verdict["advice"], verdict["advice"])
+    else:
+        head = " ".join(trace.summary().split())
+        mt.check(re.search(r" MiB of small objects, perhaps held by rows.py:4 handle: a load, or all of it is kept \(memtrace leaks\)", head), head)
+
+
 def case_why_not():
     """The screens say which it is, and what would tell them apart."""
     for form, said in (("fill", "hardly anything else was freed"), ("warmup", "at first, then stopped")):

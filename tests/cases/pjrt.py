@@ -260,10 +260,10 @@ def case_on_the_host_threads():
 @mt.variants(("xla", "jax.config.update('jax_cpu_enable_async_dispatch', False)"), ("tensorflow", "tf.config.run_functions_eagerly(True)"))
 def case_threads_that_work_for_any_line(library, setting):
     """Whose it is can't be told: the advice and the list of owners say with which setting it can."""
-    report = mt.shimmed([mt.program("works"), library]).trace
-    verdict = report.report["verdicts"][0]
+    trace = mt.shimmed([mt.program("works"), library]).trace
+    verdict, screen = trace.report["verdicts"][0], trace.tool("report").out
     mt.check(verdict["kind"] == "leak" and verdict["advice"].endswith("; %s shows who asked" % setting), verdict)
-    mt.check("\n      %s shows whose\n" % setting in report.summary(), report.summary())
+    mt.check("\n      %s shows whose\n" % setting in screen, screen)
 
 
 def case_sampled_and_without_stacks():

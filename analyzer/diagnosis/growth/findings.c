@@ -336,6 +336,19 @@ const struct owner_finding *findings_find(const struct findings *f, enum model_k
 	return most;
 }
 
+const struct owner_finding *findings_container(const struct findings *f, unsigned process)
+{
+	const struct owner_finding *most = NULL;
+	for (size_t i = 0; i < f->count; i++) {
+		const struct owner_finding *one = &f->list[i];
+		if (one->kind == MODEL_HEAP && one->growth.process == process && !one->owner->folded &&
+		    one->growth.how == OWNER_GROWTH_BIGGER_BLOCKS && outlook_goes_on(one->growth.outlook) &&
+		    (!most || one->growth.all_bytes > most->growth.all_bytes))
+			most = one;
+	}
+	return most;
+}
+
 unsigned findings_devices(const struct findings *f, const struct owner_finding *one)
 {
 	unsigned count = 0;

@@ -72,6 +72,10 @@ struct steps_rise findings_rise(const struct findings *f, const struct timeline 
  * NULL: there is none. */
 const struct owner_finding *findings_find(const struct findings *f, enum model_kind kind, const struct owner *o);
 
+/* What lets the largest container of that process grow, whose own block is made anew larger: a list's items, a dict's
+ * table. It may hold small objects, which lie in Python's arenas. NULL = none is large enough. */
+const struct owner_finding *findings_container(const struct findings *f, unsigned process);
+
 /* On how many devices the same owner grew in the same way. 1 on the host. */
 unsigned findings_devices(const struct findings *f, const struct owner_finding *one);
 

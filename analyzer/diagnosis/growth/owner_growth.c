@@ -311,7 +311,8 @@ static void fit_curve(struct owner_growth *t, const struct step_list *steps, con
 	const bool even = t->growth.acceleration <= 0; /* else the rate is the one at the end */
 	t->blocks_per_x = (even || span <= 0 ? t->growth.rate : f->bytes / span) * f->blocks / f->bytes;
 	t->mean_block_bytes = f->blocks >= 1 ? f->bytes / f->blocks : 0;
-	t->how = f->blocks >= 2 ? OWNER_GROWTH_MORE_BLOCKS : OWNER_GROWTH_BIGGER_BLOCKS;
+	/* each cohort that keeps something has a block of its own, or some grew */
+	t->how = f->blocks >= fmax(2, f->members) ? OWNER_GROWTH_MORE_BLOCKS : OWNER_GROWTH_BIGGER_BLOCKS;
 	t->growth.lasted_s = (double)less(k->end_ns < steps->process->end_ns ? k->end_ns : steps->process->end_ns,
 					  k->begin_ns[f->from]) /
 			     1e9;

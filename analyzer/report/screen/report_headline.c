@@ -270,6 +270,18 @@ static const char *why_no_verdict(const struct report *r, const struct owner_fin
 	return "";
 }
 
+/* Small objects lie in arenas that other lines needed: the line that may hold them says more than how many lines. */
+static char *of_arenas(const struct report *r, const struct owner_finding *one)
+{
+	const struct owner_finding *container =
+		findings_container(&r->analysis.diagnosis->findings, one->growth.process);
+	char *place = container ? place_of(container->owner) : NULL;
+	char *text = place ? output_format(" of small objects, perhaps held by %s", place)
+			   : strdup(" of any line's small objects");
+	free(place);
+	return text;
+}
+
 static char *line_text(const struct report *r, const struct owner_finding *one, size_t others)
 {
 	const struct findings *f = &r->analysis.diagnosis->findings;
@@ -281,7 +293,9 @@ static char *line_text(const struct report *r, const struct owner_finding *one, 
 	char *each = devices > 1     ? output_format(" on each of %u devices", devices)
 		     : processes > 1 ? output_format(" in %u processes together", processes)
 				     : strdup("");
-	char *more = others ? output_format(", and %zu more site%s", others, others == 1 ? "" : "s") : strdup("");
+	char *more = owner_is_arenas(o, one->kind, r->selection->stacks) ? of_arenas(r, one)
+		     : others ? output_format(", and %zu more site%s", others, others == 1 ? "" : "s")
+			      : strdup("");
 	char *by = held && held->known ? output_format(", held by %s", held->name) : strdup("");
 	const char *when = one->growth.outlook == OUTLOOK_NEEDS_MORE ? " in the second half" : "";
 	char *text = output_format("%s %s, %s%s%s%s%s%s (memtrace %s)", place ? place : "one line",
@@ -541,7 +555,7 @@ unsigned report_print_headline(const struct report *r, unsigned room)
 	if (!r->leaks.known)
 		return lines;
 	text = health_text(r);
-	lines += output_wrapped(text, 2, 2, output_width(), NULL);
+	lines += output_wrapped(text, 2, 3, output_width(), NULL);
 	free(text);
 	return lines;
 }
