@@ -539,19 +539,26 @@ static bool is_of(const struct copy_block *b, const struct candidate *c)
 	return b->space == c->space && (c->thread == COPY_NO_THREAD || b->thread == c->thread);
 }
 
-/* The innermost line of the program at the call or outside of it that made no more; the call itself if there is none.
- * Where nothing else is in a space, the innermost call that made it all may be a library's. */
+/* The innermost line of the program at the call or outside of it that made no more; the call itself if there is none, or
+ * if constructors made some: what one makes again are parts of one object. Where nothing else is in a space, the innermost
+ * call that made it all may be a library's. */
 static uint32_t own_call(const struct search *s, const struct candidate *c)
 {
 	uint64_t bytes = 0;
 	uint32_t call = c->node;
 	while (call && !is_own(s, call))
 		call = stacks_outer(s->stacks, call);
-	if (call == c->node)
-		return call;
-	for (size_t i = 0; call && i < s->count; i++)
-		bytes += is_of(&s->blocks[i], c) && is_within(s, s->blocks[i].stack, call) ? s->blocks[i].size : 0;
-	return ALIKE * (double)bytes > (double)c->bytes || !bytes ? c->node : call;
+	if (!call || call == c->node)
+		return c->node;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct copy_block *b = &s->blocks[i];
+		if (!is_of(b, c) || !is_within(s, b->stack, call))
+			continue;
+		if (is_named(s, b->stack, call, constructors))
+			return c->node;
+		bytes += b->size;
+	}
+	return ALIKE * (double)bytes > (double)c->bytes ? c->node : call;
 }
 
 static int fill_candidate(struct search *s, struct candidate *c)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #define DEPTH             6   /* functions of the program's own that are looked into */
-#define ONE_LINE          0.9 /* of the time: then its function's lines are the phases */
+#define ONE_LINE          0.9 /* of the time, or of what is made: then its function's lines are the phases */
 #define NO_LINE           UINT32_MAX
 #define IMPORTS           1u /* the line that stands for all imports */
 #define PHASES_MOST_LINES ((1u << 26) - 1)
@@ -18,7 +18,7 @@ struct line {
 	uint32_t parent, first, next; /* children as a list */
 	uint32_t code, number;
 	uint32_t callee;   /* code object that it called, as the latest event said; 0 = none */
-	uint64_t ns;       /* spent in it or below */
+	uint64_t ns, made; /* time and bytes, in it or below */
 	uint64_t first_ns; /* when it was first entered */
 	uint32_t entered;  /* how often, from a line that is not below it */
 	uint32_t entry;    /* in `entries`, plus 1 */
@@ -284,6 +284,7 @@ void phases_first_change(struct phases *s, const struct model_change *c)
 		return;
 	if (r->now)
 		r->lines[r->now].ns += c->ns - r->now_ns;
+	r->lines[line].made += c->bytes > 0 ? (uint64_t)c->bytes : 0;
 	if (line != r->now)
 		count_entries(r, line, c->ns);
 	r->now = line;
@@ -328,19 +329,32 @@ static bool is_course(const struct run *r, uint32_t line)
 	return false;
 }
 
+/* Where another line of these took longer: a sleep is no work, nor is what only waits. */
+static uint32_t course_that_made_most(const struct run *r, uint32_t parent, uint64_t all)
+{
+	for (uint32_t i = r->lines[parent].first; i; i = r->lines[i].next)
+		if (i != IMPORTS && r->lines[i].first && (double)r->lines[i].made >= ONE_LINE * (double)all &&
+		    is_course(r, i))
+			return i;
+	return 0;
+}
+
 static void choose_lines(struct run *r)
 {
 	/* children have larger ids than their parents; imports, however long they take, are not what a program does */
-	for (size_t i = r->line_count; i-- > 2;)
+	for (size_t i = r->line_count; i-- > 2;) {
 		r->lines[r->lines[i].parent].ns += r->lines[i].ns;
-	uint64_t all = r->lines[0].ns;
-	for (uint32_t longest = cut_children(r, 0); longest;) {
+		r->lines[r->lines[i].parent].made += r->lines[i].made;
+	}
+	uint32_t parent = 0, longest;
+	while ((longest = cut_children(r, parent))) {
 		struct line *l = &r->lines[longest];
-		if (!l->first || ((double)l->ns < ONE_LINE * (double)all && !is_course(r, longest)))
+		if (!l->first || ((double)l->ns < ONE_LINE * (double)r->lines[parent].ns && !is_course(r, longest)))
+			longest = course_that_made_most(r, parent, r->lines[parent].made);
+		if (!longest)
 			return;
-		l->cut = false;
-		all = l->ns;
-		longest = cut_children(r, longest);
+		parent = longest;
+		r->lines[parent].cut = false;
 	}
 }
 

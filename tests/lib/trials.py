@@ -26,6 +26,7 @@ FOLLOWS = (
     (r"raise the cap", "cap"),
     (r"reduce what", "less_outside"),
     (r"empty_cache", "empty_cache"),
+    (r"let workers keep nothing", "host"),
     (r"keep fewer processes|let the neighbours|stagger", "alone"),
     (r"smaller batch|shorter input|smaller model|fewer or shorter|this input|need less", "batch"),
     (r"larger device", "larger"),

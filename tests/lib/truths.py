@@ -77,7 +77,8 @@ def check(name, twin="twin"):
     """Its truth comes first, with its lines; its twin ends, and is accused of nothing."""
     kind, lines = truth(name)
     verdicts = said(name)
-    why = [(v["kind"], v["evidence"]) for v in run(name).trace.report["ruled_out"] + run(name).trace.report["unknown"]]
+    report = run(name).trace.report
+    why = [(v["kind"], v["evidence"]) for v in report["ruled_out"]] + report["unknown"]
     mt.check(verdicts and verdicts[0]["kind"] == kind, "%s: said %s, not: %s" % (name, [(v["kind"], v["certainty"], v["evidence"]) for v in verdicts], why))
     text = verdicts[0]["evidence"] + " ".join(verdicts[0]["sites"]) + (verdicts[0]["advice"] or "")
     for file, function in lines:

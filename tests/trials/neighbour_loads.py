@@ -4,7 +4,7 @@ The twin's neighbour keeps its table on the host.
 """
 # standin: DEVICES=600M CONTEXT=48M
 # cause: other_process
-# follow: alone
+# follow: host alone
 import os
 import subprocess
 import sys
@@ -20,7 +20,7 @@ STEPS, WIDTH = 30, 512
 
 
 def retrieve():
-    table = take(260 * MIB) if not trial.TWIN else torch.empty(260 * MIB, dtype=torch.uint8)
+    table = take(260 * MIB) if not trial.follows("host") else torch.empty(260 * MIB, dtype=torch.uint8)
     queries = take(2 * MIB)
     print("ready", flush=True)
     sys.stdin.read()

@@ -285,6 +285,24 @@ TEST(a_function_that_goes_on_behind_its_loop_is_looked_into)
 	}
 }
 
+/* However long loading waits: nearly all is made behind it. */
+TEST(what_waits_is_not_what_a_program_does)
+{
+	begin();
+	uint32_t script = function(SCRIPT, "<module>"), fit = function(SCRIPT, "fit"),
+		 check = function(SCRIPT, "evaluate");
+	uint32_t inner = in(0, script, 2);
+	spend(in(0, script, 1), 500);
+	for (int i = 0; i < 20; i++) {
+		spend(in(inner, fit, 40), 3);
+		spend(in(inner, fit, 41), 2);
+	}
+	spend(in(in(inner, fit, 43), check, 60), 1);
+	run();
+	CHECK(are("train.py:1, train.py:40 fit, train.py:41 fit, train.py:43 evaluate"));
+	end();
+}
+
 TEST(functions_are_looked_into_six_deep)
 {
 	begin();
