@@ -539,8 +539,8 @@ static bool is_of(const struct copy_block *b, const struct candidate *c)
 	return b->space == c->space && (c->thread == COPY_NO_THREAD || b->thread == c->thread);
 }
 
-/* The innermost line of the program at the call or outside of it that made no more; the call itself if there is none, or
- * if constructors made some: what one makes again are parts of one object. Where nothing else is in a space, the
+/* The innermost line of the program at the call or outside of it that made no more. The call itself if there is none,
+ * or if constructors made some: what one makes again are parts of one object. Where nothing else is in a space, the
  * innermost call that made it all may be a library's. */
 static uint32_t own_call(const struct search *s, const struct candidate *c)
 {
