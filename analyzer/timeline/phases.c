@@ -330,11 +330,11 @@ static bool is_course(const struct run *r, uint32_t line)
 }
 
 /* Where another line of these took longer: a sleep is no work, nor is what only waits. */
-static uint32_t course_that_made_most(const struct run *r, uint32_t parent, uint64_t all)
+static uint32_t course_that_made_most(const struct run *r, uint32_t parent)
 {
+	const double all = (double)r->lines[parent].made;
 	for (uint32_t i = r->lines[parent].first; i; i = r->lines[i].next)
-		if (i != IMPORTS && r->lines[i].first && (double)r->lines[i].made >= ONE_LINE * (double)all &&
-		    is_course(r, i))
+		if (i != IMPORTS && r->lines[i].first && (double)r->lines[i].made >= ONE_LINE * all && is_course(r, i))
 			return i;
 	return 0;
 }
@@ -350,7 +350,7 @@ static void choose_lines(struct run *r)
 	while ((longest = cut_children(r, parent))) {
 		struct line *l = &r->lines[longest];
 		if (!l->first || ((double)l->ns < ONE_LINE * (double)r->lines[parent].ns && !is_course(r, longest)))
-			longest = course_that_made_most(r, parent, r->lines[parent].made);
+			longest = course_that_made_most(r, parent);
 		if (!longest)
 			return;
 		parent = longest;
