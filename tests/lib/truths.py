@@ -70,7 +70,7 @@ def said(name, *arguments):
 
 def check_quiet(name, *arguments):
     done = run(name, *arguments)
-    mt.equal((done.status, done.trace.report["status"]), (0, "ok"), "exit and status of %s: %s" % (name, said(name, *arguments)))
+    mt.equal((done.status, done.trace.report["status"]), (0, "ok"), "exit and status of %s: %s %s" % (name, said(name, *arguments), done.err[-500:]))
 
 
 def check(name, twin="twin"):
