@@ -329,7 +329,7 @@ static bool is_course(const struct run *r, uint32_t line)
 	return false;
 }
 
-/* Where another line of these took longer: a sleep is no work, nor is what only waits. */
+/* The line that made nearly all, where another took longer: waiting is no work. 0 = there is none. */
 static uint32_t course_that_made_most(const struct run *r, uint32_t parent)
 {
 	const double all = (double)r->lines[parent].made;
