@@ -558,7 +558,7 @@ static uint32_t own_call(const struct search *s, const struct candidate *c)
 			return c->node;
 		bytes += b->size;
 	}
-	return ALIKE * (double)bytes > (double)c->bytes ? c->node : call;
+	return ALIKE * (double)bytes >= (double)c->bytes ? c->node : call;
 }
 
 static int fill_candidate(struct search *s, struct candidate *c)
