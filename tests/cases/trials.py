@@ -11,7 +11,7 @@ import mt
 import trials
 
 
-@mt.variants("frag_lengths", long=("leak_cancelled", "copies_cast", "full_later"))
+@mt.variants("frag_lengths", "copies_fork", long=("leak_cancelled", "copies_cast", "full_later"))
 def case_advice_helps(name):
     trials.check(name)
 
