@@ -1,6 +1,7 @@
 #include "analyzer/diagnosis/verdicts.h"
 
 #include "analyzer/util/error.h"
+#include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"
 
 static const struct verdict_row {
@@ -30,6 +31,11 @@ const char *verdict_title(enum verdict_kind kind)
 	for (size_t i = 0; i < sizeof(titles[kind]) - 1 && rows[kind].name[i]; i++)
 		out[i] = rows[kind].name[i] == '_' ? ' ' : rows[kind].name[i];
 	return out;
+}
+
+char *verdict_denial(const struct verdict *v)
+{
+	return output_format("%s%s%s", v->open ? "" : "no ", verdict_title(v->kind), v->open ? "?" : "");
 }
 
 bool verdict_has(enum verdict_kind kind, enum verdict_trait trait)

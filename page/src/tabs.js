@@ -225,7 +225,7 @@ export function drawLost(data, box) {
     el("h3", {}, "Not known"),
     unknown.length ? el("ul", {}, unknown.map(u => el("li", {}, u))) : el("p", { class: "dim" }, "No figure that a verdict needs is missing."),
     el("h3", {}, "Ruled out"),
-    r.ruled_out.length ? el("ul", {}, alike(r.ruled_out).map(([v, devices]) => el("li", {}, el("b", {}, `no ${v.kind.replaceAll("_", " ")} (${devices.join(", ")}) `), v.evidence))) : el("p", { class: "dim" }, "Nothing was in question."),
+    r.ruled_out.length ? el("ul", {}, alike(r.ruled_out).map(([v, devices]) => el("li", {}, el("b", {}, `${v.open ? "" : "no "}${v.kind.replaceAll("_", " ")}${v.open ? "?" : ""} (${devices.join(", ")}) `), v.evidence))) : el("p", { class: "dim" }, "Nothing was in question."),
     r.unread_files.length ? [el("h3", {}, "Files without names"), el("ul", {}, r.unread_files.map(f => el("li", {}, el("span", { class: "m" }, f.path), ` ${f.why}`)))] : null,
     el("h3", {}, "What this page leaves out"),
     el("p", {}, `${left ? `${count(left)} stacks with little memory are shown as others. ` : "No stack. "}${raw.tree_full ? "Some call paths are cut off. " : ""}${absent.length ? `${absent.join(" and ")} with the least memory or time are not listed. ` : ""}Moments are exact at the ends of ${count(data.count)} windows of ${seconds((data.times.at(-1) - data.times[0]) / data.count)}, and at failures and peaks.`));

@@ -65,6 +65,7 @@ def case_what_only_keeps_is_said():
     """It isn't told from loading, but neither is it nothing."""
     said = no_leak("tasks", "--sick")
     mt.check("habits.py" in said and "loading, or a leak" in said, said)
+    mt.equal([r["kind"] for r in run("tasks", "--sick").trace.report["ruled_out"] if r["open"]], ["leak"], "neither proven nor ruled out")
 
 
 def case_kernels_of_each_shape():

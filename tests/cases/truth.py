@@ -37,6 +37,10 @@ def case_layers_are_no_steps():
     """Forty of one forward pass recur, but keep what they make: none tells what is still to come."""
     verdict = check("forty_layers")
     mt.check("which is not known" in verdict["advice"] and "need at least" in verdict["advice"], verdict["advice"])
+    trace = truths.run("forty_layers").trace
+    mt.equal([r["kind"] for r in trace.report["ruled_out"] if r["open"]], ["leak"], "neither proven nor ruled out")
+    screen = trace.tool("report").out
+    mt.check("\n  leak?  " in screen and "\n  no leak" not in screen, screen)
 
 
 def case_two_leaks_at_one_pace():

@@ -64,21 +64,21 @@ class Screen:
     # ---- why
 
     def why(self):
-        """[(kind, evidence, Figure, certainty)] of those that hold; {kind: evidence} of those ruled out."""
+        """[(kind, evidence, Figure, certainty)] of those that hold; {kind: evidence} of those ruled out, or open."""
         held, out, last, kind = [], {}, None, None
         if not self.has("WHY"):
             return held, out
         for line in self.section(r"^WHY ")[1]:
             one = re.match(r"  \d (.{17})(.*?) +(%s)   (high|medium|low)$" % FIGURE, line)
-            no = re.match(r"  no (.{16})(.*)$", line)
+            no = re.match(r"  (?=no |[a-z ]+\?)(.{19})(.*)$", line)
             if one:
                 kind = None
                 last = [one[1].strip(), one[2], Figure(one[3]), one[4]]
                 held.append(last)
             elif no:
-                last, kind = None, no[1].strip()
+                last, kind = None, no[1].removeprefix("no ").rstrip("? ")
                 out[kind] = no[2]
-            elif re.match(r"  (and|ruled out:?) ", line):  # of a summary, which only names them
+            elif re.match(r"  (and|ruled out:?|can't tell:) ", line):  # of a summary, which only names them
                 last = kind = None
             elif last:
                 last[1] += " " + line.strip()

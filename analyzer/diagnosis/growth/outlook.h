@@ -51,6 +51,12 @@ static inline bool outlook_foretells(enum outlook o)
 	return outlook_goes_on(o) && o != OUTLOOK_COLLECTED;
 }
 
+/* No leak is proven, and none is ruled out. */
+static inline bool outlook_is_open(enum outlook o)
+{
+	return o == OUTLOOK_GROWS || o == OUTLOOK_GATHERS;
+}
+
 /* Cohorts with survivors: of fewer no leak, where other memory is freed, as a cache may take its last blocks late. */
 enum { OUTLOOK_MANY = 8 };
 

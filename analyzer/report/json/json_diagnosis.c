@@ -107,8 +107,12 @@ json_t *json_facts(const struct diagnosis *diagnosis, const struct held_question
 json_t *json_ruled_out(const struct diagnosis *diagnosis)
 {
 	json_t *list = json_array();
-	for (size_t i = 0; i < diagnosis->verdicts.ruled_out_count; i++)
-		json_array_append_new(list, json_verdict(&diagnosis->verdicts.ruled_out[i], false, NULL));
+	for (size_t i = 0; i < diagnosis->verdicts.ruled_out_count; i++) {
+		const struct verdict *v = &diagnosis->verdicts.ruled_out[i];
+		json_t *o = json_verdict(v, false, NULL);
+		json_object_set_new(o, "open", json_boolean(v->open));
+		json_array_append_new(list, o);
+	}
 	return list;
 }
 

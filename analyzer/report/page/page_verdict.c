@@ -292,7 +292,7 @@ static void print_others(FILE *f, const struct report *r)
 	fputs("<dl class=\"not\">\n", f);
 	for (size_t i = 0; i < v->ruled_out_count && shown < REPORT_MOST_RULED_OUT; i++)
 		if (v->ruled_out[i].device == d) {
-			row(f, output_format("no %s", verdict_title(v->ruled_out[i].kind)), &v->ruled_out[i].evidence);
+			row(f, verdict_denial(&v->ruled_out[i]), &v->ruled_out[i].evidence);
 			shown++;
 		}
 	for (size_t i = 0; i < v->fact_count; i++)

@@ -174,19 +174,38 @@ static void print_verdicts(const char *title, const char *first, const json_t *v
 	}
 }
 
+/* Somewhere: on the host, or on a device. */
+static bool is_open(const json_t *list, const char *kind)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *v = json_array_get(list, i);
+		if (!strcmp(text_of(v, "kind"), kind) && json_is_true(json_object_get(v, "open")))
+			return true;
+	}
+	return false;
+}
+
+static void print_kinds(const char *before, const json_t *list, bool open)
+{
+	const char *last = NULL;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *kind = text_of(json_array_get(list, i), "kind");
+		if (is_open(list, kind) != open || (last && !strcmp(kind, last))) /* of another device */
+			continue;
+		print(last ? ", " : before);
+		print_name(kind);
+		last = kind;
+	}
+	print(last ? "\n" : "");
+}
+
 static void print_why(const json_t *root)
 {
 	const json_t *out = json_object_get(root, "ruled_out");
 	print_verdicts("Why", "cause", json_object_get(root, "verdicts"));
 	print_verdicts("Grows", "how", json_object_get(root, "facts"));
-	for (size_t i = 0; i < json_array_size(out); i++) {
-		const char *kind = text_of(json_array_get(out, i), "kind");
-		if (i && !strcmp(kind, text_of(json_array_get(out, i - 1), "kind"))) /* of another device */
-			continue;
-		print(i ? ", " : "\nRuled out: ");
-		print_name(kind);
-	}
-	print(json_array_size(out) ? "\n" : "");
+	print_kinds("\nRuled out: ", out, false);
+	print_kinds("\nCan't tell: ", out, true);
 }
 
 static void print_advice(const json_t *verdicts)

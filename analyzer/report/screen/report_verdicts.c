@@ -85,22 +85,33 @@ bool report_is_trouble(const struct report *r)
 	       verdicts_died(&r->analysis.diagnosis->evidence);
 }
 
-/* Kinds alone, in one sentence: all, or those about the device, or the host. */
+/* Kinds alone: all, or those about the device, or the host. How many. */
+static unsigned write_kinds(FILE *f, const char *before, const struct verdict *list, size_t count,
+			    const struct evidence_device *d, bool all, bool open)
+{
+	unsigned kinds = 0;
+	for (size_t i = 0; i < count; i++)
+		if (list[i].open == open && (all || list[i].device == d))
+			fprintf(f, "%s%s", kinds++ ? ", " : before, verdict_title(list[i].kind));
+	return kinds;
+}
+
+/* In one sentence, those that are open at its end. */
 static unsigned print_kinds(const char *before, const struct verdict *list, size_t count,
 			    const struct evidence_device *d, bool all)
 {
 	char *text = NULL;
 	size_t size;
-	unsigned lines = 0, kinds = 0;
+	unsigned lines = 0;
 	FILE *f = open_memstream(&text, &size);
-	for (size_t i = 0; f && i < count; i++)
-		if (all || list[i].device == d)
-			fprintf(f, "%s%s", kinds++ ? ", " : "", verdict_title(list[i].kind));
-	if (f)
+	if (f) {
+		const unsigned kinds = write_kinds(f, before, list, count, d, all, false);
+		write_kinds(f, kinds ? "; can't tell: " : "can't tell: ", list, count, d, all, true);
 		fclose(f);
-	if (kinds) {
-		print("  %s", before);
-		lines = output_wrapped(text, 4, 2, output_width() - 2 - (int)strlen(before), NULL);
+	}
+	if (text && *text) {
+		print("  ");
+		lines = output_wrapped(text, 4, 2, output_width() - 2, NULL);
 	}
 	free(text);
 	return lines;
@@ -111,7 +122,9 @@ static unsigned print_all_ruled_out(const struct verdicts *v, const struct evide
 	unsigned lines = 0, shown = 0;
 	for (size_t i = 0; i < v->ruled_out_count && shown < REPORT_MOST_RULED_OUT; i++)
 		if (v->ruled_out[i].device == d || verdict_has(v->ruled_out[i].kind, VERDICT_BESIDE_DEVICES)) {
-			print("  no %-*s", KIND_COLUMNS - 5, verdict_title(v->ruled_out[i].kind));
+			char *title = verdict_denial(&v->ruled_out[i]);
+			print("  %-*s", KIND_COLUMNS - 2, title ? title : "");
+			free(title);
 			lines += print_reasons(&v->ruled_out[i].evidence, KIND_COLUMNS, 2,
 					       output_width() - KIND_COLUMNS, NULL);
 			shown++;
