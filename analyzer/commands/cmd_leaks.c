@@ -53,10 +53,15 @@ static int run(struct selection *sel, struct leaks *l, const char *suppressions)
 	int e = suppressions ? suppressions_read(&suppress, suppressions) : 0;
 	if (e < 0)
 		return e;
-	e = analysis_run(&a, sel, ANALYSIS_TIMELINE, NULL, NULL);
-	if (e == 0)
-		return leaks_init(l, sel, a.timeline, suppress, NULL);
-	suppressions_free(suppress);
+	e = analysis_run(&a, sel, ANALYSIS_TIMELINE | ANALYSIS_HOST, NULL, NULL);
+	if (e == 0) {
+		e = leaks_init(l, sel, a.timeline, suppress, NULL);
+		a.timeline = NULL;
+	} else {
+		suppressions_free(suppress);
+	}
+	if (e == 0 && (e = leaks_find_shm(l, a.host)) < 0)
+		leaks_fini(l);
 	analysis_free(&a);
 	return e;
 }

@@ -9,7 +9,6 @@
 #include "analyzer/model/pool_layout.h"
 #include "analyzer/replay/pool/replay.h"
 #include "analyzer/diagnosis/growth/process_piles.h"
-#include "analyzer/diagnosis/evidence_shm.h"
 #include "analyzer/symbols/python_frames.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"
@@ -847,7 +846,9 @@ static int set_host(struct diagnosis *diagnosis)
 	h->copies_known = true;
 	e = set_copies(diagnosis, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);
 	if (e == 0)
-		e = evidence_shm(diagnosis);
+		e = shm_maker_find(&h->shm, diagnosis->selection, diagnosis->system);
+	if (h->shm.site)
+		h->shm.site = diagnosis_own_text(diagnosis, (char *)h->shm.site);
 	return e < 0 ? e : evidence_time_host(diagnosis);
 }
 

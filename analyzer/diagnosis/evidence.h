@@ -17,6 +17,7 @@
 #include "analyzer/symbols/shown_by.h"
 #include "analyzer/timeline/growth.h"
 #include "analyzer/diagnosis/growth/outlook.h"
+#include "analyzer/diagnosis/growth/shm_growth.h"
 #include "analyzer/util/minmax.h"
 
 #include <stdbool.h>
@@ -332,17 +333,6 @@ struct evidence_runtime {
 	uint64_t limit;
 };
 
-/* The line that made most in files of /dev/shm, as they were mapped first, by whatever process. files 0 = there are
- * none. */
-struct evidence_shm {
-	const char *site; /* or the program's name */
-	uint32_t pid;     /* of the process that made most of it, which is: */
-	uint64_t most;
-	unsigned processes;
-	uint64_t files, bytes;
-	uint64_t first_ns, last_ns;
-};
-
 /* Processes that one process starts and nobody ends. count 0 = there are none. */
 struct evidence_pile {
 	const char *site, *name; /* where they are started, NULL = unknown; what runs in them */
@@ -396,7 +386,7 @@ struct evidence_host {
 	struct evidence_refusal refusal;
 	struct evidence_runtime runtime;
 	struct evidence_pile pile;
-	struct evidence_shm shm;
+	struct shm_maker shm;
 	uint64_t shm_left; /* more in /dev/shm than before, once all had ended; UNKNOWN */
 	double lasted_s;   /* of the longest process that allocated */
 	bool growth_known; /* that was long enough to say */

@@ -2,7 +2,6 @@
 #include "analyzer/diagnosis/evidence_growth.h"
 
 #include "analyzer/diagnosis/growth/owner_growth.h"
-#include "analyzer/diagnosis/evidence_shm.h"
 #include "analyzer/timeline/fit.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/search.h"
@@ -590,14 +589,31 @@ int evidence_time_device(struct diagnosis *diagnosis, struct evidence_device *e,
 static int add_shm(struct diagnosis *diagnosis)
 {
 	struct evidence_host *h = &diagnosis->evidence.host;
-	const struct evidence_growth shm = evidence_shm_growth(diagnosis);
+	const struct shm_maker *shm = &h->shm;
 	struct evidence_growth *room =
-		shm.bytes ? diagnosis_alloc(diagnosis, (h->growth.count + 1) * sizeof(*room)) : NULL;
+		shm->growing ? diagnosis_alloc(diagnosis, (h->growth.count + 1) * sizeof(*room)) : NULL;
 	if (!room)
-		return shm.bytes ? error_memory() : 0;
+		return shm->growing ? error_memory() : 0;
+	const struct growth files = { .kind = GROWTH_LINEAR,
+				      .certainty = CERTAINTY_MEDIUM,
+				      .lasted_s = (double)(shm->last_ns - shm->first_ns) / 1e9 };
 	if (h->growth.count)
 		memcpy(room, h->growth.items, h->growth.count * sizeof(*room));
-	room[h->growth.count++] = shm;
+	room[h->growth.count++] = (struct evidence_growth){
+		.site = shm->site,
+		.of = "/dev/shm",
+		.kind = MODEL_MAP,
+		.in_files = true,
+		.sites = 1,
+		.site_bytes = shm->bytes,
+		.fit = { files.kind, files.certainty, 0 },
+		.bytes = shm->growing,
+		.per_second = shm->per_second,
+		.block_bytes = shm->bytes / shm->files,
+		.outlook = OUTLOOK_GROWS,
+		.brief = growth_is_brief(&files),
+		.lasted_s = files.lasted_s,
+	};
 	qsort(room, h->growth.count, sizeof(*room), larger_growth);
 	h->growth.items = room;
 	return 0;

@@ -60,6 +60,10 @@ def case_who_made_them():
     mt.check(len(grows) == 1 and " hand_over makes more and more files in /dev/shm" in grows[0]["evidence"], grows)
     mt.between(310 * MIB, grows[0]["bytes"], 320 * MIB, "bytes there at once of %s" % grows)
     mt.check("hand_over makes more and more files in /dev/shm" in re.sub(r"\s+", " ", done.trace.tool("report").out), done.trace.tool("report").out)
+    leaks = done.trace.tool("leaks", "--fail-over", "1M/s")
+    mt.check(leaks.status and " hand_over makes files in /dev/shm: " in leaks.err, "%s, %s" % (leaks.status, leaks.err))
+    mt.check(re.search(r"\nGROWTH  more and more files in /dev/shm\n  shm_batches.py:\d+ hand_over makes them: 160, 320.0 MiB, ", leaks.out), leaks.out)
+    mt.equal(done.trace.json("leaks")["shm"]["files"], 160, "files")
 
 
 @mt.variants("ahead", long=["twin", "ring"])
@@ -68,6 +72,7 @@ def case_files_that_go_again_do_not_grow(how):
     done = mt.shimmed([sys.executable, os.path.join(mt.TOP, "tests/programs/truth/shm_batches.py"), how])
     done.trace.settle()
     mt.equal([f for f in done.trace.report["facts"] if "/dev/shm" in f["evidence"]], [], how)
+    mt.equal(done.trace.json("leaks")["shm"], None, how)
 
 
 def case_workers_of_one_line_are_added_up():

@@ -112,7 +112,9 @@ def check_leaks(path, report):
         near(one["grown_bytes_all"], sum(s["grown_bytes_all"] for s in mine), "bytes of a group and of its sites")
         near(one["slope_bytes_per_step"] or 0, sum(s["slope_bytes_per_step"] or 0 for s in mine), "rate of a group and of its sites")
     for one in claims(report):
-        if one["sites"] and " files in /dev/shm, " not in one["evidence"]:  # these are no process's memory, and not in leaks
+        if " files in /dev/shm, " in one["evidence"]:  # these are no process's memory, and no site's
+            mt.equal(leaks["shm"] and [leaks["shm"]["site"]], one["sites"], "the line that leaks says makes files")
+        elif one["sites"]:
             several = one["device"] != "host" and len(report["devices"]) > 1  # one line may be a row for each, or one for all
             check_of_one(one, [asked(path, "leaks", "--by", "site", "--device", d) for d in devices_named(report, one["device"])] if several else [leaks])
     for host in (True, False):

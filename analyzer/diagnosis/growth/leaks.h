@@ -7,6 +7,7 @@
 #include "analyzer/diagnosis/growth/owner_growth.h"
 #include "analyzer/diagnosis/growth/suppressions.h"
 #include "analyzer/diagnosis/growth/process_piles.h"
+#include "analyzer/diagnosis/growth/shm_growth.h"
 
 /* An owner with what is known about it. */
 struct leak {
@@ -39,8 +40,9 @@ struct leaks {
 	uint64_t unproven;              /* of all sites, without benign and suppressed ones */
 	uint64_t benign_bytes, benign_blocks;
 	uint64_t suppressed_bytes, suppressed_blocks;
-	struct pile pile; /* .count 0: no processes pile up */
-	uint64_t in_use;  /* of the heap, in processes that did not exit by themselves: killed, or running */
+	struct pile pile;     /* .count 0: no processes pile up */
+	struct shm_maker shm; /* who makes files in /dev/shm; nobody unless leaks_find_shm() looked */
+	uint64_t in_use;      /* of the heap, in processes that did not exit by themselves: killed, or running */
 };
 
 /* Behind selection_run() and timeline_run(). Takes over timeline and suppress, also when it fails. `findings`: by site,
@@ -48,6 +50,9 @@ struct leaks {
 int leaks_init(struct leaks *l, struct selection *sel, struct timeline *timeline, struct suppress *suppress,
 	       struct findings *findings);
 void leaks_fini(struct leaks *l);
+
+/* Files in /dev/shm belong to no process, and are no site's. 0 or -MT_EMEMORY. */
+int leaks_find_shm(struct leaks *l, const struct host_memory *system);
 
 bool leak_grows(const struct leak *leak);  /* and goes on */
 bool leak_leaks(const struct leak *leak);  /* ... while other memory is freed */

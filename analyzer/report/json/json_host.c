@@ -101,3 +101,16 @@ void json_system_process(json_t *o, const struct host_memory *s, const struct pr
 	json_object_set_new(o, "resident", x->rss == HOST_KILL_UNKNOWN ? json_null() : json_resident(x));
 	json_object_set_new(json_object_get(o, "exit"), "oom_killed", json_string(killed[x->oom_killed]));
 }
+
+json_t *json_shm_maker(const struct shm_maker *m)
+{
+	if (!m->files)
+		return json_null();
+	json_t *o = json_object();
+	json_object_set_new(o, "site", json_text(m->site));
+	json_object_set_new(o, "pid", json_integer(m->pid));
+	json_object_set_new(o, "processes", json_integer(m->processes));
+	json_object_set_new(o, "files", json_bytes(m->files));
+	json_object_set_new(o, "bytes", json_bytes(m->bytes));
+	return o;
+}

@@ -1,5 +1,6 @@
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/json/json_held.h"
+#include "analyzer/report/json/json_host.h"
 #include "analyzer/report/screen/leaks_screen.h"
 
 #define DEFAULT_JSON_ROWS 1000
@@ -20,6 +21,16 @@ static json_t *json_pile(const struct leaks *l)
 	json_object_set_new(o, "stack",
 			    stack ? json_stack(l->selection->stacks, stack, selection_flags(l->selection->options))
 				  : json_null());
+	return o;
+}
+
+static json_t *json_shm(const struct leaks *l)
+{
+	const struct shm_maker *m = &l->shm;
+	if (!m->growing)
+		return json_null();
+	json_t *o = json_shm_maker(m);
+	json_object_set_new(o, "bytes_per_s", json_real(m->per_second));
 	return o;
 }
 
@@ -133,6 +144,7 @@ int leaks_print_json(const struct leaks *l, const struct held_question *held)
 	json_object_set_new(root, "suppressed_bytes", json_bytes(l->suppressed_bytes));
 	json_object_set_new(root, "suppressed_blocks", json_bytes(l->suppressed_blocks));
 	json_object_set_new(root, "pile", json_pile(l));
+	json_object_set_new(root, "shm", json_shm(l));
 	json_object_set_new(root, "by", json_string(selection_by_name(l->selection)));
 	json_object_set_new(root, "groups", json_groups(l));
 	json_object_set_new(root, "sites", sites);

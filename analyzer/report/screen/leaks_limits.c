@@ -79,6 +79,16 @@ static int check_pile(const struct leaks *l, const struct leaks_limits *limits, 
 		     NULL);
 }
 
+static int check_shm(const struct leaks *l, const struct leaks_limits *limits, struct ci *ci)
+{
+	if (!l->shm.growing || limits->bytes_per_s == UINT64_MAX || l->shm.per_second <= (double)limits->bytes_per_s)
+		return 0;
+	return fails(ci, "files over the limit",
+		     output_format("%s makes files in /dev/shm: %s/s, more than %s/s", l->shm.site,
+				   BYTES((uint64_t)l->shm.per_second), BYTES(limits->bytes_per_s)),
+		     NULL);
+}
+
 /* The fastest group. */
 static int check_rates(const struct leaks *l, const struct leaks_limits *limits, struct ci *ci)
 {
@@ -97,7 +107,7 @@ static int check_rates(const struct leaks *l, const struct leaks_limits *limits,
 int leaks_check_limits(const struct leaks *l, const struct leaks_limits *limits, struct ci *ci)
 {
 	bool stepped = timeline_main(l->timeline, l->selection) != NULL;
-	int failed = check_rates(l, limits, ci) | check_pile(l, limits, ci);
+	int failed = check_rates(l, limits, ci) | check_pile(l, limits, ci) | check_shm(l, limits, ci);
 	if (l->bytes > limits->bytes)
 		failed = fails(ci, "alive over the limit",
 			       output_format("%s%s are alive at the end, more than %s%s",

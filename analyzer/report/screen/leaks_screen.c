@@ -351,6 +351,16 @@ static void print_pile(const struct leaks *l)
 	free(where);
 }
 
+static void print_shm(const struct leaks *l)
+{
+	const struct shm_maker *m = &l->shm;
+	if (!m->growing)
+		return;
+	print("%sGROWTH  more and more files in /dev/shm%s\n", output_begin(STYLE_BAD), output_end(STYLE_BAD));
+	output_whole_line(STYLE_NONE, output_format("  %s makes them: %s, %s, %s/s", m->site, COUNT(m->files),
+						    BYTES(m->bytes), BYTES((uint64_t)m->per_second)));
+}
+
 static void print_growing(const struct leaks *l, const struct held_question *held)
 {
 	enum { LEAKS_MOST = 5 };
@@ -450,6 +460,7 @@ void leaks_print(const struct leaks *l, const struct held_question *held)
 	if (l->live[MODEL_HEAP] && l->live[MODEL_HEAP]->estimated)
 		print("  %s\n", sampled_note(l->live[MODEL_HEAP]));
 	print_pile(l);
+	print_shm(l);
 	print_growing(l, held);
 	if (l->selection->options->filter && !l->count)
 		output_line(STYLE_NONE, output_format("no stack has a frame that matches --filter '%s'",

@@ -224,7 +224,7 @@ static unsigned print_ledger(const struct report *r)
 static unsigned print_shm_maker(const struct report *r)
 {
 	const struct host_ledger *l = host_ledger(r->analysis.host);
-	const struct evidence_shm *m = &r->analysis.diagnosis->evidence.host.shm;
+	const struct shm_maker *m = &r->analysis.diagnosis->evidence.host.shm;
 	if (!m->files || (double)l->shm_files < SHOWN * (double)l->total || m->bytes < l->shm_files / 2)
 		return 0;
 	char *several = m->processes > 1 ? output_format(" in %u processes", m->processes) : NULL;

@@ -162,20 +162,6 @@ static json_t *json_process(const struct report *r, const struct model_process *
 	return o;
 }
 
-static json_t *json_shm_maker(const struct report *r)
-{
-	const struct evidence_shm *m = &r->analysis.diagnosis->evidence.host.shm;
-	if (!m->files)
-		return json_null();
-	json_t *o = json_object();
-	json_object_set_new(o, "site", json_text(m->site));
-	json_object_set_new(o, "pid", json_integer(m->pid));
-	json_object_set_new(o, "processes", json_integer(m->processes));
-	json_object_set_new(o, "files", json_bytes(m->files));
-	json_object_set_new(o, "bytes", json_bytes(m->bytes));
-	return o;
-}
-
 static json_t *json_processes(const struct report *r)
 {
 	const struct selection *sel = r->selection;
@@ -339,7 +325,7 @@ json_t *report_json(const struct report *r)
 	json_object_set_new(o, "pinned", has & MT_IMPORT_PINNED ? json_totals(&pinned) : json_null());
 	json_t *system = json_system(r->analysis.host);
 	set_managed(json_object_get(system, "ledger"), r);
-	json_object_set_new(system, "shm_maker", json_shm_maker(r));
+	json_object_set_new(system, "shm_maker", json_shm_maker(&r->analysis.diagnosis->evidence.host.shm));
 	json_object_set_new(o, "system", system);
 	json_t *devices = json_devices(sel, r->analysis.timeline, r->analysis.diagnosis);
 	set_oom_verdicts(devices, r->analysis.diagnosis);

@@ -1,0 +1,119 @@
+#include "analyzer/diagnosis/growth/shm_growth.h"
+
+#include "analyzer/diagnosis/ledger/host_memory.h"
+#include "analyzer/model/selection/selection.h"
+#include "analyzer/util/error.h"
+#include "analyzer/util/minmax.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST_FILES 8
+#define SPAN        0.5  /* of the time since the first file: then it is no start-up */
+#define STAYS       0.75 /* of what was made by then, or more, was there at once */
+
+struct search {
+	const struct selection *sel;
+	const struct host_memory *system;
+	const struct model_shm_maker *makers;
+	size_t count;
+	char **lines; /* of the makers */
+};
+
+static char *line_of(const struct selection *sel, const struct model_shm_maker *m)
+{
+	const struct process *p = reader_process(sel->reader, m->process);
+	const uint32_t stack = m->node ? stacks_of(sel->stacks, p, m->node, m->node2) : 0;
+	if (!stack)
+		return strdup(p->name);
+	const struct frame *frame =
+		stacks_site(sel->stacks, stacks_merged(sel->stacks, stack), selection_flags(sel->options)).frame;
+	return frame ? frame_place(frame) : strdup("(no stack)");
+}
+
+/* What the line of maker `i` made, in all processes. */
+static struct shm_maker sum_of(const struct search *s, size_t i)
+{
+	struct shm_maker sum = { .site = s->lines[i], .first_ns = UINT64_MAX };
+	for (size_t k = 0; k < s->count; k++) {
+		const struct model_shm_maker *m = &s->makers[k];
+		if (strcmp(s->lines[k], s->lines[i]) != 0)
+			continue;
+		if (m->all.bytes > sum.most || !sum.processes) {
+			sum.pid = reader_process(s->sel->reader, m->process)->pid;
+			sum.most = m->all.bytes;
+		}
+		sum.processes++;
+		sum.files += m->all.files;
+		sum.bytes += m->all.bytes;
+		sum.first_ns = lower(sum.first_ns, m->first_ns);
+		sum.last_ns = higher(sum.last_ns, m->all.ns);
+	}
+	return sum;
+}
+
+/* The same by a moment. */
+static struct model_shm_made made_by(const struct search *s, const char *line, uint64_t ns)
+{
+	struct model_shm_made sum = { .ns = ns };
+	for (size_t i = 0; i < s->count; i++) {
+		if (strcmp(s->lines[i], line) != 0)
+			continue;
+		const struct model_shm_made one = model_shm_made_by(&s->makers[i], ns);
+		sum.files += one.files;
+		sum.bytes += one.bytes;
+	}
+	return sum;
+}
+
+/* Whether most of the files that were made so far were there. The last sample before the last file tells. If hardly any
+ * file was made by then, since samples are rare on a busy machine, the sample with most bytes tells. */
+static bool stays(const struct search *s, const struct shm_maker *line, struct host_moment most)
+{
+	struct host_moment seen = host_shm_at(s->system, line->last_ns);
+	struct model_shm_made made = made_by(s, line->site, seen.ns);
+	if (made.files < LEAST_FILES) {
+		seen = most;
+		made = made_by(s, line->site, seen.ns);
+	}
+	return made.files >= LEAST_FILES && (double)seen.bytes >= STAYS * (double)made.bytes;
+}
+
+static void find_growth(const struct search *s, struct shm_maker *line)
+{
+	const struct host_facts *f = s->system ? host_facts(s->system) : NULL;
+	const double span = (double)(line->last_ns - line->first_ns),
+		     spread = (double)less(f ? f->traced_end_ns : 0, line->first_ns);
+	if (!f || f->shm_peak == HOST_KILL_UNKNOWN || line->files < LEAST_FILES || span < SPAN * spread)
+		return;
+	const struct host_moment most = { f->shm_peak_ns, less(f->shm_peak, f->shm_start) };
+	if (!stays(s, line, most))
+		return;
+	line->growing = lower(line->bytes, most.bytes);
+	line->per_second = (double)line->bytes / span * 1e9;
+}
+
+int shm_maker_find(struct shm_maker *out, const struct selection *sel, const struct host_memory *system)
+{
+	struct search s = { .sel = sel, .system = system };
+	struct shm_maker most = { 0 };
+	bool whole = true;
+	s.count = model_shm_makers(sel->model, &s.makers);
+	s.lines = calloc(s.count + 1, sizeof(*s.lines));
+	for (size_t i = 0; s.lines && i < s.count; i++)
+		whole = (s.lines[i] = line_of(sel, &s.makers[i])) != NULL && whole;
+	for (size_t i = 0; s.lines && whole && i < s.count; i++) {
+		const struct shm_maker one = sum_of(&s, i);
+		most = one.bytes > most.bytes ? one : most;
+	}
+	if (most.files)
+		find_growth(&s, &most);
+	if (most.site)
+		most.site = strdup(most.site);
+	*out = most;
+	for (size_t i = 0; s.lines && i < s.count; i++)
+		free(s.lines[i]);
+	whole = whole && s.lines && (most.site || !most.files);
+	free(s.lines);
+	return whole ? 0 : error_memory();
+}
