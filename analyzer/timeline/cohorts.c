@@ -9,6 +9,9 @@
 #define LAST_PART 32 /* of the work, in which a track's end is looked for */
 #define OBJECT    64 /* bytes that an object in an arena of Python's has in the mean, about */
 #define COPIES    8  /* to each block whose place a smaller one took: of fewer none are containers' */
+#define GROWS_TO  4  /* times its size, when a container is full: more is a size that somebody knew */
+#define LATE      8  /* a container that would be full, and this part of the time that it takes later, has stopped ... */
+#define LATE_NS   4  /* ... or so many times as late on the clock, however little work was done meanwhile */
 
 /* Levels of a track by their size: 16 to each doubling, from 64 KiB on. */
 enum { COHORTS_PARTS = 16, FIRST_OCTAVE = 16, OCTAVES = 40, COHORTS_ALIVE = 0xff };
@@ -38,7 +41,8 @@ struct history {
 	uint64_t now_bytes; /* made in stretch `now`, and alive */
 	uint32_t now_blocks;
 	uint8_t now;
-	uint8_t room_from, room_until;   /* in which the room of the container that moved last is filled */
+	/* of the container that moved last: made, moved, and stretches until its room is filled as it was before */
+	uint8_t room_since, room_from, room_lasts;
 	uint64_t room;                   /* bytes of it; 0 = none moved */
 	uint64_t last_addr, last_bytes;  /* of the block that was made by the latest change; 0 = that freed one */
 	uint64_t made_addr, before_addr; /* of the blocks that were made last, and before that */
@@ -474,9 +478,10 @@ static void grow(struct history *h, uint8_t made, uint8_t now, uint64_t old, uin
 		}
 	}
 	const double lasts = (double)(now - made + 1) * (double)bytes / (double)old;
-	h->room = more;
+	h->room = bytes / GROWS_TO > old ? 0 : more;
+	h->room_since = made;
 	h->room_from = now;
-	h->room_until = (uint8_t)(now + lasts < COHORTS ? now + lasts : COHORTS - 1);
+	h->room_lasts = (uint8_t)fmin(lasts, UINT8_MAX);
 }
 
 /* ---- the second pass ----------------------------------------------------------------------------------- */
@@ -516,8 +521,9 @@ static void halve_history(struct history *h)
 	h->alive = halved(&h->alive, &h->passing);
 	h->dead = halved(&h->dead, &h->passing);
 	h->now /= 2;
+	h->room_since /= 2;
 	h->room_from /= 2;
-	h->room_until /= 2;
+	h->room_lasts /= 2;
 }
 
 /* There is more than the first pass has seen: stretches are twice as long from now on. */
@@ -758,7 +764,21 @@ void cohorts_left_out(struct cohorts *c, const struct model_left_out *o)
 
 /* ---- what was found ------------------------------------------------------------------------------------ */
 
-static void add_history(const struct history *h, double weight, struct cohort_table *t)
+/* The room of the container that moved last would have been filled long ago at the pace of before. */
+static bool is_overdue(const struct history *h, const struct clock *k, uint64_t end_ns)
+{
+	const unsigned end = stretch_of(k, end_ns), since = h->room_since, from = h->room_from;
+	if (end > from + h->room_lasts + h->room_lasts / LATE)
+		return true;
+	if (end_ns == UINT64_MAX || from == end)
+		return false;
+	const double stretch = (double)(k->begin_ns[from + 1] - k->begin_ns[since]) / (from - since + 1);
+	return (double)(end_ns - k->begin_ns[from]) > LATE_NS * stretch * h->room_lasts;
+}
+
+/* As of the end of its track. */
+static void add_history(const struct history *h, const struct clock *k, uint64_t end_ns, double weight,
+			struct cohort_table *t)
 {
 	uint64_t from = h->now == h->room_from ? h->now_bytes : 0; /* alive of the stretch in which the room was made */
 	for (uint32_t i = 0; i < h->alive.count; i++) {
@@ -771,11 +791,16 @@ static void add_history(const struct history *h, double weight, struct cohort_ta
 	for (uint32_t i = 0; i < h->dead.count; i++)
 		t->died[h->dead.list[i].made][h->dead.list[i].freed] += weight * (double)h->dead.list[i].bytes;
 	t->passing += weight * (double)h->passing;
+	if (!h->room || is_overdue(h, k, end_ns))
+		return;
 	/* the room of the container that moved last is filled by and by */
 	const double room = weight * (double)lower(h->room, from);
+	const unsigned until = lower(h->room_from + h->room_lasts, COHORTS - 1);
 	t->alive[h->room_from] -= room;
-	for (unsigned i = h->room_from; h->room && i <= h->room_until; i++)
-		t->alive[i] += room / (h->room_until - h->room_from + 1);
+	for (unsigned i = h->room_from; i <= until; i++)
+		t->alive[i] += room / (until - h->room_from + 1);
+	for (unsigned i = h->room_from + 1u; i <= until; i++)
+		t->assumed[i] += room / (until - h->room_from + 1);
 }
 
 static uint64_t live_of(const struct history *h)
@@ -802,10 +827,12 @@ static void add_single(const struct history *h, double weight, struct cohort_tab
 
 void cohorts_add_site(const struct cohorts *c, unsigned process, uint32_t site, double weight, struct cohort_table *t)
 {
-	const struct site *s = known_site(known_ledger(c, process), site);
+	const struct ledger *l = known_ledger(c, process);
+	const struct site *s = known_site(l, site);
 	if (!s)
 		return;
-	add_history(&s->history, weight, t);
+	const struct track *k = &l->tracks[s->track];
+	add_history(&s->history, &l->clocks[k->clock], k->end_ns, weight, t);
 	add_single(&s->history, weight, t);
 }
 
@@ -816,7 +843,7 @@ void cohorts_add_track(const struct cohorts *c, unsigned process, enum model_kin
 	const struct track *k = known_track(l, kind, device);
 	if (!k)
 		return;
-	add_history(&k->all, 1, t);
+	add_history(&k->all, &l->clocks[k->clock], k->end_ns, 1, t);
 	for (size_t i = 1; i < l->site_count; i++)
 		if (l->sites[i].track == (uint32_t)(k - l->tracks))
 			add_single(&l->sites[i].history, 1, t);
@@ -828,7 +855,7 @@ static void add_kept(const struct ledger *l, uint32_t clock, struct cohort_sum *
 	for (size_t i = 0; i < l->track_count; i++)
 		if (l->tracks[i].clock == clock) {
 			struct cohort_table all = { 0 };
-			add_history(&l->tracks[i].all, 1, &all);
+			add_history(&l->tracks[i].all, &l->clocks[clock], l->tracks[i].end_ns, 1, &all);
 			for (unsigned b = 0; b < COHORTS; b++) {
 				kept[b].bytes += all.alive[b];
 				kept[b].blocks += all.blocks[b];
@@ -898,10 +925,10 @@ void cohorts_add_devices(const struct cohorts *c, unsigned process, struct cohor
 	}
 }
 
-static void add_objects(struct clock *k, const struct history *h)
+static void add_objects(struct clock *k, const struct history *h, uint64_t end_ns)
 {
 	struct cohort_table t = { 0 };
-	add_history(h, 1.0 / OBJECT, &t);
+	add_history(h, k, end_ns, 1.0 / OBJECT, &t);
 	for (unsigned b = 0; b < COHORTS; b++) {
 		k->objects_kept[b] += t.alive[b];
 		k->objects_made[b] += t.alive[b];
@@ -921,7 +948,7 @@ void cohorts_find_arenas(struct cohorts *c, unsigned process, cohorts_is_arena *
 		const struct site *s = known_site(l, number);
 		const struct track *t = s ? &l->tracks[s->track] : NULL;
 		if (t && t->kind == MODEL_MAP && is(arg, process, number))
-			add_objects(&l->clocks[t->clock], &s->history);
+			add_objects(&l->clocks[t->clock], &s->history, t->end_ns);
 	}
 }
 

@@ -156,7 +156,12 @@ static double rise(const double *alive, unsigned count, bool *evenly)
 	}
 	for (unsigned i = 0; i < 3; i++)
 		means[i] = mean_of(alive, half + i * part, half + (i + 1) * part);
-	const double more = (means[2] - means[0]) * 3 / 2; /* from the middle to the end */
+	double least = most, late = 0;
+	for (unsigned at = half; at < count; at++) {
+		least = fmin(least, alive[at]);
+		late = fmax(late, alive[at]);
+	}
+	const double more = fmin((means[2] - means[0]) * 3 / 2, late - least); /* from the middle to the end */
 	if (fmax(means[1] - means[0], means[2] - means[1]) > ONE_JUMP * (means[2] - means[0]))
 		return 0;
 	*evenly = means[2] - means[1] >= EVENLY * (means[1] - means[0]);
@@ -186,7 +191,8 @@ static void judge_passing(struct outlook_found *f, const struct cohort_table *t,
 struct stay {
 	double bytes[COHORTS]; /* of each cohort, that stay for good */
 	bool member[COHORTS];
-	unsigned count; /* of cohorts that are old enough */
+	bool assumed[COHORTS]; /* most of it */
+	unsigned count;        /* of cohorts that are old enough */
 };
 
 static void find_members(struct stay *s, unsigned from)
@@ -336,6 +342,15 @@ static unsigned last_of(const struct stay *s, unsigned from)
 	return last;
 }
 
+/* How many cohorts lie behind the last that was seen to keep something. */
+static unsigned unseen(const struct stay *s)
+{
+	unsigned gap = 0;
+	while (gap + 1 < s->count && (!s->member[s->count - 1 - gap] || s->assumed[s->count - 1 - gap]))
+		gap++;
+	return gap;
+}
+
 /* What the last ones keep by their age has to be seen in the level, too: a cache that is full and drops any of its
  * blocks, young ones too, keeps some of each cohort, and there is no more of it. */
 static bool is_full(const struct stay *s, const double *levels, unsigned from, unsigned count)
@@ -366,7 +381,8 @@ static void judge_since(struct outlook_found *f, const struct stay *s, const str
 		     : f->members < (f->freed < WORKS ? OUTLOOK_LEAST : OUTLOOK_MANY) ? OUTLOOK_SHORT
 		     : f->freed < WORKS                                               ? OUTLOOK_GROWS
 										      : OUTLOOK_LEAKS;
-	f->certainty = f->members >= SURE && chance >= SURE_CHANCE ? CERTAINTY_HIGH : CERTAINTY_MEDIUM;
+	const double seen = chance_of_gap(unseen(s), s->count - from, OUTLOOK_MOST);
+	f->certainty = f->members >= SURE && fmin(chance, seen) >= SURE_CHANCE ? CERTAINTY_HIGH : CERTAINTY_MEDIUM;
 }
 
 /* What follows start-up may be a small part beside it, and go on all the same. Where it doesn't, start-up counts. */
@@ -463,8 +479,10 @@ struct outlook_found outlook_of(const struct cohort_table *t, const struct cohor
 		stay.count = whole - step;
 	else if (whole <= step)
 		stay.count = 0;
-	for (unsigned i = 0; i < whole; i++)
+	for (unsigned i = 0; i < whole; i++) {
 		stay.bytes[i] = s.part[whole - i] > 0 ? t->alive[i] * s.rest / s.part[whole - i] : 0;
+		stay.assumed[i] = 2 * t->assumed[i] > t->alive[i];
+	}
 	limit_young(&stay, whole > age ? whole - age : 0, whole);
 	if (whole)
 		stay.bytes[whole] = kept_of_last(&stay, t, clock, whole, s.rest);
