@@ -32,7 +32,8 @@ struct place {
 	const struct frame *frames;
 	uint64_t classes;     /* of the first CLASSES_KEPT frames, CLASS_BITS each; CLASSES_KNOWN once they are there */
 	uint32_t frame_count; /* 0 = not looked up yet */
-	bool evaluator, own;  /* set together with classes; own: Python code of the program itself */
+	/* set together with classes; own: Python code of the program itself, ours: native code that somebody wrote for it */
+	bool evaluator, own, ours;
 };
 
 /* The `module` of places of Python: `address` is that of the struct frame, plus PYTHON_ENTRY where C entered an
@@ -131,6 +132,10 @@ static inline const struct triple *pair_at(const struct stacks *s, uint32_t id)
 {
 	return id & PAIR ? &s->pairs.list[id & ~PAIR] : NULL;
 }
+
+/* Native, and of a library that somebody wrote for this program: none of the system's or of Python itself, nor a
+ * package without lines. */
+bool frame_is_ours(const struct frame *f);
 
 /* Whether `flags` (enum stack_flag) hide the language of the frame. */
 bool frame_hidden(const struct frame *f, unsigned flags);

@@ -100,6 +100,7 @@ const struct place *stacks_place_facts(struct stacks *s, uint32_t place)
 	for (size_t k = 0; k < p->frame_count && k < CLASSES_KEPT; k++)
 		p->classes |= (uint64_t)frame_classify(&p->frames[k]) << k * CLASS_BITS;
 	p->own = p->frame_count && python_is_frame(p->frames) && !python_is_library(p->frames->file);
+	p->ours = p->frame_count && p->module != PYTHON && frame_is_ours(&p->frames[p->frame_count - 1]);
 	p->evaluator = python_is_evaluator(p->frames, p->frame_count);
 	return p;
 }

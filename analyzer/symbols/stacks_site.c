@@ -64,6 +64,37 @@ static const struct frame *voice_of(struct stacks *s, uint32_t id)
 	return place ? s->places[place].frames : NULL;
 }
 
+bool frame_is_ours(const struct frame *f)
+{
+	static const char *const others[] = { "libpython", "/bin/python", "/lib-dynload/", "libffi", "libstdc++" };
+	if (!f->library || !f->name)
+		return false;
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (strstr(f->library, others[i]))
+			return false;
+	bool package = strstr(f->library, "-packages/"),
+	     system = !strncmp(f->library, "/usr/lib", 8) || !strncmp(f->library, "/lib", 4);
+	return package ? f->file != NULL : !system;
+}
+
+/* A line that somebody wrote for this program, and no template of a library's. */
+static bool is_own_line(const struct stacks *s, const struct stack_walk *w)
+{
+	return w->class == FRAME_PLAIN && w->frame->file && s->places[place_of(s, w->id)].ours &&
+	       strncmp(w->frame->file, "/usr/", 5) != 0;
+}
+
+/* Where the innermost function is a library's, the line that called it speaks. */
+static struct stack_site own_site(struct stacks *s, uint32_t id, unsigned flags, struct stack_site site)
+{
+	for (struct stack_walk w = { .next = id }; stack_step(s, &w);) {
+		if (!stack_shows(&w, flags) || !is_own_line(s, &w))
+			continue;
+		return w.frame == site.frame ? site : (struct stack_site){ .frame = w.frame, .callee = site.frame };
+	}
+	return site;
+}
+
 /* The frames that Python does not speak for, from the inside; as few as it takes. */
 static struct stack_site native_site(struct stacks *s, uint32_t id, unsigned flags, const struct frame *voice)
 {
@@ -84,7 +115,7 @@ static struct stack_site native_site(struct stacks *s, uint32_t id, unsigned fla
 	}
 	if (!site.frame)
 		site.frame = f.object ? f.object : f.glue ? f.glue : f.innermost;
-	return site;
+	return voice ? site : own_site(s, id, flags, site);
 }
 
 /* A program in Python is read by its own lines: the innermost one, and what that called of a library in Python, else
@@ -163,28 +194,13 @@ int stacks_list_shown(struct stacks *s, uint32_t id, unsigned flags, struct fram
 	return only ? add_frame(list, only) : e;
 }
 
-/* Of a library that somebody wrote for this program: none of the system's or of Python itself, nor a package without
- * lines. */
-static bool is_own_code(const struct frame *f)
-{
-	static const char *const others[] = { "libpython", "/bin/python", "/lib-dynload/", "libffi", "libstdc++" };
-	if (!f->library || !f->name)
-		return false;
-	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-		if (strstr(f->library, others[i]))
-			return false;
-	bool package = strstr(f->library, "-packages/"),
-	     system = !strncmp(f->library, "/usr/lib", 8) || !strncmp(f->library, "/lib", 4);
-	return package ? f->file != NULL : !system;
-}
-
 const struct frame *stacks_extension(struct stacks *s, uint32_t id)
 {
 	const struct frame *own = NULL;
 	for (struct stack_walk w = { .next = stacks_merged(s, id) }; stack_step(s, &w);) {
 		if (w.frame->language && !strcmp(w.frame->language, "python"))
 			return own;
-		own = !own && w.class == FRAME_PLAIN && is_own_code(w.frame) ? w.frame : own;
+		own = !own && w.class == FRAME_PLAIN && frame_is_ours(w.frame) ? w.frame : own;
 	}
 	return NULL;
 }
