@@ -196,6 +196,15 @@ struct copy_match copies_match(const uint64_t *a, size_t a_count, const uint64_t
 	return m;
 }
 
+/* The same for blocks of which the pool may not have split one: then they may have been of one size. */
+static void note_other(struct variety *v, uint64_t size)
+{
+	for (size_t i = 0; i < v->count; i++)
+		if (same_size(v->sizes[i], size, 1))
+			return;
+	note_size(v, size);
+}
+
 /* What was made, and the request that failed: the beginning of a copy of `of`, in its order. */
 static bool is_beginning(const uint64_t *made, size_t count, uint64_t request, const uint64_t *of, size_t of_count)
 {
@@ -205,9 +214,9 @@ static bool is_beginning(const uint64_t *made, size_t count, uint64_t request, c
 	for (size_t i = 0; i < count; i++) {
 		if (!same_size(made[i], of[i], 1))
 			return false;
-		note_size(&variety, made[i]);
+		note_other(&variety, of[i]);
 	}
-	note_size(&variety, request);
+	note_other(&variety, of[count]);
 	return variety.count > 1;
 }
 
@@ -223,14 +232,14 @@ static bool is_part(const uint64_t *made, size_t count, uint64_t request, const 
 		while (i < count && made[i] * part < of[k] * factor && !same_size(of[k], made[i] * part, factor))
 			i++;
 		if (i < count && same_size(of[k], made[i] * part, factor)) {
-			note_size(&variety, made[i]);
+			note_other(&variety, of[k]);
 			bytes += made[i++];
 			blocks++;
 		} else if (same_size(of[k], request * part, factor)) {
+			note_other(&variety, of[k]);
 			wanted = true;
 		}
 	}
-	note_size(&variety, request);
 	return wanted && blocks + 1 >= LEAST_BLOCKS && variety.count >= LEAST_SIZES &&
 	       (double)bytes >= ALIKE * (double)sum_of(made, count) &&
 	       (factor <= 2 || (double)blocks >= ALIKE_BLOCKS * (double)count);

@@ -603,6 +603,15 @@ static int set_roomiest(struct diagnosis *diagnosis, struct evidence_device *e, 
 	return 0;
 }
 
+/* Each backward pass goes through a function of Python's of that name, and makes blocks there. */
+static bool runs_no_backward(const struct process *p)
+{
+	for (unsigned i = 0; i < p->code_count; i++)
+		if (!strcmp(p->codes[i].name, "backward"))
+			return false;
+	return p->code_count > 0;
+}
+
 static int set_device(struct diagnosis *diagnosis, struct evidence_device *e, const struct model_device *d)
 {
 	const struct model_oom *oom = diagnosis_failure(d);
@@ -616,6 +625,7 @@ static int set_device(struct diagnosis *diagnosis, struct evidence_device *e, co
 	e->late = oom ? reader_process(diagnosis->selection->reader, oom->process)->late[0] : NULL;
 	set_most(diagnosis, e, &diagnosis->spaces[1 + d->index]);
 	e->no_graph = has_no_graph(diagnosis, &diagnosis->spaces[1 + d->index], oom);
+	e->never_backward = oom && runs_no_backward(reader_process(diagnosis->selection->reader, oom->process));
 	e->total = l->total;
 	e->free = l->free;
 	const struct device_ledger_process *own = oom ? row_of(l, oom->process) : NULL;

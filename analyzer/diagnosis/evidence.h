@@ -307,6 +307,7 @@ struct evidence_device {
 	/* nothing is kept for a backward pass: the failing phase runs under no_grad, or what it makes is gone at once
 	 * */
 	bool no_graph;
+	bool never_backward; /* Python code ran, and no backward pass */
 	/* the line that holds most, NULL = unknown; each: 0 = of many sizes */
 	struct {
 		const char *site;

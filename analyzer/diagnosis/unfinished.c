@@ -193,6 +193,7 @@ static int still_on_host(struct diagnosis *diagnosis, const struct unfinished_de
 /* What one call of the optimizer has made. */
 struct made {
 	uint32_t stack;
+	const struct frame *line; /* of the program: one optimizer's calls have one */
 	uint64_t *sizes;
 	size_t count, room;
 	bool passing; /* it also freed some: it keeps nothing for a gradient */
@@ -223,6 +224,7 @@ static struct made *call_of(struct gradients *g, uint32_t stack)
 	if (vec_reserve(g->calls, g->room, g->count + 1) < 0)
 		return NULL;
 	g->calls[g->count].stack = stack;
+	g->calls[g->count].line = stacks_site_frame(g->diagnosis->selection->stacks, stack, 0);
 	return &g->calls[g->count++];
 }
 
@@ -273,20 +275,40 @@ static uint64_t sum_of(const struct made *m)
 	return sum;
 }
 
-/* A call that has made some for gradients, and keeps them, goes on until each has one. */
+/* The gradients of other lines' optimizers, which have as much state for each. */
+static uint64_t of_others(const struct gradients *g, const struct frame *line)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < g->count; i++) {
+		uint64_t most = 0;
+		bool first = g->calls[i].line != line;
+		for (size_t k = 0; k < g->count; k++) {
+			first = first && (k >= i || g->calls[k].line != g->calls[i].line);
+			most = g->calls[k].line == g->calls[i].line ? higher(most, sum_of(&g->calls[k])) : most;
+		}
+		sum += first ? most : 0;
+	}
+	return sum;
+}
+
+/* A call that has made some for gradients, and keeps them, goes on until each of its optimizer's has one. `line` is
+ * that of what failed. */
 static int still_for_gradients(struct diagnosis *diagnosis, const struct unfinished_device *d, uint32_t index,
-			       uint64_t *bytes)
+			       const struct frame *line, uint64_t *bytes)
 {
 	struct gradients g = { .diagnosis = diagnosis, .device = d, .index = index };
+	uint64_t own = 0;
 	int e = snapshot_each(diagnosis->parts->snapshots, sort_block, &g);
 	if (e == 0 && g.all.count)
 		qsort(g.all.sizes, g.all.count, sizeof(*g.all.sizes), by_size);
+	own = less(sum_of(&g.all), of_others(&g, line));
 	for (size_t i = 0; i < g.count; i++) {
 		struct made *call = &g.calls[i];
 		if (call->count)
 			qsort(call->sizes, call->count, sizeof(*call->sizes), by_size);
-		if (e == 0 && !call->passing && call->count >= LEAST_MADE && is_for_some(call, &g.all))
-			*bytes += less(sum_of(&g.all), sum_of(call));
+		if (e == 0 && call->line == line && !call->passing && call->count >= LEAST_MADE &&
+		    is_for_some(call, &g.all))
+			*bytes += less(own, sum_of(call));
 		free(call->sizes);
 	}
 	free(g.calls);
@@ -307,7 +329,8 @@ int unfinished_find(struct diagnosis *diagnosis, const struct model_device *devi
 	const uint32_t stack = stacks_of(sel->stacks, reader_process(sel->reader, oom->process), oom->node, oom->node2);
 	if (stack && categories_of(sel->categories, stack, LIFETIME_UNKNOWN) == CATEGORY_optimizer) {
 		r->ahead_for = "the optimizer's state";
-		return still_for_gradients(diagnosis, d, device->index, &r->ahead);
+		return still_for_gradients(diagnosis, d, device->index, stacks_site_frame(sel->stacks, stack, 0),
+					   &r->ahead);
 	}
 	r->ahead_for = "what is moved from the host";
 	return still_on_host(diagnosis, d, r->bytes, &r->ahead);

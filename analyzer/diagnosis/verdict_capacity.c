@@ -5,6 +5,7 @@
 #define KEPT_BLOCKS       16 /* of one size, by one line that holds most of what they are for: something keeps them */
 #define KEPT_PART         0.75
 #define STEP_NOTABLE_RISE 0.05 /* of the device */
+#define LEAST_FORWARD     8    /* steps without a backward pass: it is no training that has not come to one yet */
 #define LARGER_INPUT      1.5  /* times what any step before needed */
 
 static bool grows(const struct evidence_device *d)
@@ -15,10 +16,10 @@ static bool grows(const struct evidence_device *d)
 	return false;
 }
 
-/* Far larger than all that went well, and not because something grew. */
+/* Far larger than all that went well, and not because something grew, nor for a model's state that is still to come. */
 static bool is_this_input(const struct evidence_device *d)
 {
-	return evidence_known(d->most_before) && d->most_before && !grows(d) &&
+	return evidence_known(d->most_before) && d->most_before && !grows(d) && !d->request.ahead &&
 	       (double)(d->pool.allocated + d->request.bytes) >= LARGER_INPUT * (double)d->most_before;
 }
 
@@ -60,8 +61,10 @@ void capacity_advise(const struct evidence_device *d, uint64_t missing, enum rea
 	const struct evidence_growth *passing = evidence_largest(d->growth.items, d->growth.count, OUTLOOK_NEEDS_MORE);
 	const struct evidence_growth *backlog = holders_backlog(d);
 	reasons_add(advice, need, &(struct figures){ .missing = missing });
-	if (!evidence_known(d->request.rise))
+	if (!evidence_known(d->request.rise) && !d->request.ahead)
 		SAY(advice, and_what_comes);
+	if (d->never_backward && d->steps >= LEAST_FORWARD && d->most_for == CATEGORY_activations && !d->no_graph)
+		SAY(advice, never_backward, .steps = d->steps, .bytes = d->most_for_bytes);
 	if (backlog)
 		SAY(advice, backlog_waits, .site = backlog->site, .bytes = backlog->bytes);
 	else if (is_this_input(d))

@@ -528,13 +528,20 @@ static struct phase_peak highest_phase(const struct evidence_device *d, uint32_t
 	return f;
 }
 
+/* The highest that it had, or what it had when it failed and asked for `request` more. */
+static uint64_t needs_in(const struct evidence_device *d, const struct evidence_phase *p, uint64_t request)
+{
+	const uint64_t then = d->pool.allocated ? lower(d->pool.allocated, p->peak_bytes) : p->peak_bytes;
+	return higher(p->peak_bytes, then + request);
+}
+
 static bool stands_out(const struct evidence_device *d, const struct phase_peak *f, uint64_t request)
 {
 	if (!f->top || !f->next)
 		return false;
-	uint64_t peak = f->top->peak_bytes + request;
+	uint64_t peak = needs_in(d, f->top, request);
 	return (double)peak >= PEAK_RATIO * (double)f->next->peak_bytes && peak - f->next->peak_bytes >= notable(d) &&
-	       added(f->top) + request > f->most_added;
+	       added(f->top) + (peak - f->top->peak_bytes) > f->most_added;
 }
 
 /* A line of the training loop is a part of each step; and before the loop has run there is nothing to compare with. */
@@ -551,15 +558,16 @@ static enum finding own_phase_peak(const struct evidence *e, const struct eviden
 	struct balance b = balance_of(d);
 	struct phase_peak f = highest_phase(d, d->request.pid, true);
 	uint64_t request = d->request.bytes;
-	/* nor a line that made nothing before its request failed */
-	if (!f.top || !f.next || !is_phase(d, f.top) || (f.top->line && added(f.top) == 0))
+	/* nor a line that made nothing before its request failed, nor one that makes what a model needs in any phase */
+	if (!f.top || !f.next || !is_phase(d, f.top) || (f.top->line && added(f.top) == 0) || d->request.ahead)
 		return FINDING_NONE;
-	if (!stands_out(d, &f, request) || f.top->peak_bytes + request - f.next->peak_bytes < b.least_short)
+	const uint64_t need = needs_in(d, f.top, request);
+	if (!stands_out(d, &f, request) || need - f.next->peak_bytes < b.least_short)
 		return RULED_OUT(out, phase_no_higher, .phase = f.top->name, .other = f.next->name,
 				 .bytes = f.next->peak_bytes);
 	if (would_do(d, growing_bytes(d)))
 		return RULED_OUT(out, grew_before_phase, .phase = f.top->name);
-	SAY(&out->evidence, phase_needs, .phase = f.top->name, .need = f.top->peak_bytes + request,
+	SAY(&out->evidence, phase_needs, .phase = f.top->name, .need = need,
 	    .bytes = f.next->peak_bytes, .other = f.next->name);
 	if (d->most_for == CATEGORY_activations && !d->no_graph)
 		SAY(&out->advice, phase_no_grad, .phase = f.top->name, .bytes = d->most_for_bytes);
@@ -568,7 +576,7 @@ static enum finding own_phase_peak(const struct evidence *e, const struct eviden
 		    .each = d->holder.each);
 	else
 		SAY(&out->advice, phase_less, .phase = f.top->name);
-	return holds(out, e, f.top->peak_bytes + request - f.next->peak_bytes, CONFIDENCE_one_open);
+	return holds(out, e, need - f.next->peak_bytes, CONFIDENCE_one_open);
 }
 
 /* A neighbour whose phase needs so much that there is no room for us beside it. */

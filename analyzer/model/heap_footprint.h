@@ -1,7 +1,7 @@
 /*
  * The address space in which blocks of a process's heap ever lay, in whole MiB: no more of what it freed can be an
  * allocator's. What allocators map for one block alone (glibc: from 128 KiB on, 16 bytes behind the beginning of a
- * page) goes back with it and is left out.
+ * page, or as many as it is aligned to) goes back with it and is left out.
  */
 #ifndef MT_MODEL_HEAP_FOOTPRINT_H
 #define MT_MODEL_HEAP_FOOTPRINT_H
@@ -23,7 +23,8 @@ struct heap_footprint {
 
 static inline bool heap_footprint_own_mapping(uint64_t addr, uint64_t size)
 {
-	return size >= 128u << 10 && addr % 4096 == 16;
+	const uint64_t behind = addr % 4096;
+	return size >= 128u << 10 && behind >= 16 && !(behind & (behind - 1));
 }
 
 void heap_footprint_add(struct heap_footprint *f, uint64_t addr, uint64_t size);

@@ -30,7 +30,7 @@ def case_one_leak_of_many_sites():
     mt.equal((verdict["kind"], verdict["device"], verdict["certainty"]), ("leak", "host", "high"))
     each, steps = account["kept_each"], account["steps"]  # what the last one keeps is alive at the end, too
     mt.between(each * (steps - 1), verdict["bytes"], each * steps * (1 + NODES), "bytes of the verdict")
-    mt.check(verdict["sites"][0].endswith(" Block.forward") and "those of " in verdict["advice"] and "one thing (a list, a loss kept with its graph)" in verdict["advice"], verdict)
+    mt.check(verdict["sites"][0].endswith(" Block.forward") and "those of " in verdict["advice"] and "one thing (a list, a cache; in PyTorch a loss kept with its graph)" in verdict["advice"], verdict)
     mt.equal((report["steps"]["source"], report["steps"]["count"]), ("inferred", account["steps"]), "steps")
 
 

@@ -22,6 +22,7 @@
 #define OUTLOOK_RISES   0.1  /* of the most there was: by so much more was alive at the end than in the middle */
 #define EVENLY          0.75 /* of the rise before: so much follows it, where it rises at one pace */
 #define ONE_JUMP        0.8  /* of the rise: if more of it comes at once, it is a jump, and not growth */
+#define STILL_RISES     0.1  /* of the rise, from the last quarter but one of it to the last: else it is over */
 #define OLDER           1.25 /* times as old dies what dies late, in a backlog */
 #define IN_ORDER        0.05 /* of what is alive: less is older than what goes, and it is a queue */
 #define SINGLE          0.5  /* of what came, by stacks that made one block: it is no loop's */
@@ -156,13 +157,17 @@ static double rise(const double *alive, unsigned count, bool *evenly)
 	}
 	for (unsigned i = 0; i < 3; i++)
 		means[i] = mean_of(alive, half + i * part, half + (i + 1) * part);
-	double least = most, late = 0;
+	double least = most, late = 0, jump = 0;
+	const unsigned near = part / 2 ? part / 2 : 1, end = (count - half) / 4;
 	for (unsigned at = half; at < count; at++) {
 		least = fmin(least, alive[at]);
 		late = fmax(late, alive[at]);
+		if (at + near <= count)
+			jump = fmax(jump, mean_of(alive, at, at + near) - mean_of(alive, at - near, at));
 	}
-	const double more = fmin((means[2] - means[0]) * 3 / 2, late - least); /* from the middle to the end */
-	if (fmax(means[1] - means[0], means[2] - means[1]) > ONE_JUMP * (means[2] - means[0]))
+	const double more = fmin((means[2] - means[0]) * 3 / 2, late - least), /* from the middle to the end */
+		last = mean_of(alive, count - end, count) - mean_of(alive, count - 2 * end, count - end);
+	if (jump > ONE_JUMP * (means[2] - means[0]) || last < STILL_RISES * (means[2] - means[0]))
 		return 0;
 	*evenly = means[2] - means[1] >= EVENLY * (means[1] - means[0]);
 	return means[0] < means[1] && means[1] < means[2] && fmin(more, most - before) >= OUTLOOK_RISES * most ? more

@@ -14,7 +14,7 @@
 #define LEAST_ALIVE    6 /* lines, without those by line of the program */
 #define EVIDENCE_LINES 4
 #define FEW_LINES      (output_width() < 100 ? 3 : 2)
-#define ADVICE_LINES   3
+#define ADVICE_LINES   (output_width() < 100 ? 4 : 3)
 #define MOST_BRIEF     2 /* causes of which the summary says why; others are named */
 #define MOST_PHASES    6
 #define KIND_COLUMNS   21
