@@ -54,8 +54,8 @@ static bool find_mapper(const struct selection *sel, const struct process *p, co
 	return out->frame || out->nameless;
 }
 
-/* Resident anonymous memory without the heap, in the sample with most, plus what was mapped after it. UINT64_MAX = no
- * sample. */
+/* Resident anonymous memory without the heap, in the sample with most, plus what was mapped after it that can't have been
+ * files. UINT64_MAX = no sample. */
 static uint64_t resident_beside_heap(const struct selection *sel, const struct samples *samples,
 				     const struct model_process *m)
 {
@@ -63,8 +63,10 @@ static uint64_t resident_beside_heap(const struct selection *sel, const struct s
 	if (!s || !(s->known >> MT_PROCESS_rss_anon & 1))
 		return UINT64_MAX;
 	const struct sample_extreme *most = &s->most[MT_PROCESS_rss_anon];
+	const uint64_t later =
+		less(m->kind[MODEL_MAP].peak_bytes, model_at(sel->model, &m->timeline[MODEL_MAP], most->ns).last);
 	return less(most->value, model_at(sel->model, &m->timeline[MODEL_HEAP], most->ns).last) +
-	       less(m->kind[MODEL_MAP].peak_bytes, model_at(sel->model, &m->timeline[MODEL_MAP], most->ns).last);
+	       less(later, m->map[MAP_FILE].peak_bytes);
 }
 
 struct own_allocator own_allocator_find(const struct selection *sel, const struct samples *samples,

@@ -567,8 +567,8 @@ static enum finding own_phase_peak(const struct evidence *e, const struct eviden
 				 .bytes = f.next->peak_bytes);
 	if (would_do(d, growing_bytes(d)))
 		return RULED_OUT(out, grew_before_phase, .phase = f.top->name);
-	SAY(&out->evidence, phase_needs, .phase = f.top->name, .need = need,
-	    .bytes = f.next->peak_bytes, .other = f.next->name);
+	SAY(&out->evidence, phase_needs, .phase = f.top->name, .need = need, .bytes = f.next->peak_bytes,
+	    .other = f.next->name);
 	if (d->most_for == CATEGORY_activations && !d->no_graph)
 		SAY(&out->advice, phase_no_grad, .phase = f.top->name, .bytes = d->most_for_bytes);
 	else if (capacity_is_kept(d))

@@ -156,17 +156,18 @@ static uint64_t own_peaks(const struct report *r)
 }
 
 /* One line's blocks, most of what the heaps ever had, were alive at exit: a leak, or what it worked with to its end.
- * NULL = none. What many short processes leave one after the other is nobody's memory. */
+ * NULL = none. What many short processes leave one after the other, more than there ever was at once, is nobody's. */
 static const struct owner *left_behind(const struct report *r)
 {
 	const struct owners *s = r->survivors;
-	if (model_totals(r->selection->model, MODEL_HEAP).peak_bytes < LEFT_BYTES)
-		return NULL;
+	const uint64_t most = model_totals(r->selection->model, MODEL_HEAP).peak_bytes;
 	for (size_t i = 0; s && i < s->count; i++) {
 		const struct owner *o = &s->owners[i];
 		if (!o->folded)
-			return o->bytes >= LEFT_BYTES && (double)o->bytes >= LEFT_PART * (double)own_peaks(r) ? o
-													      : NULL;
+			return o->bytes >= LEFT_BYTES && o->bytes <= most &&
+					       (double)o->bytes >= LEFT_PART * (double)own_peaks(r)
+				       ? o
+				       : NULL;
 	}
 	return NULL;
 }
@@ -290,7 +291,11 @@ static char *line_text(const struct report *r, const struct owner_finding *one, 
 	const unsigned devices = findings_devices(f, one);
 	char *place = place_of(o);
 	const unsigned processes = one->growth.growing;
+	const bool by_turns = devices <= 1 && processes > 1 &&
+			      one->growth.all_bytes > (double)model_totals(r->selection->model, one->kind).peak_bytes;
+	const double bytes = one->growth.all_bytes / (by_turns ? processes : 1);
 	char *each = devices > 1     ? output_format(" on each of %u devices", devices)
+		     : by_turns      ? output_format(" in each of %u processes, one after another", processes)
 		     : processes > 1 ? output_format(" in %u processes together", processes)
 				     : strdup("");
 	char *more = owner_is_arenas(o, one->kind, r->selection->stacks) ? of_arenas(r, one)
@@ -298,10 +303,10 @@ static char *line_text(const struct report *r, const struct owner_finding *one, 
 			      : strdup("");
 	char *by = held && held->known ? output_format(", held by %s", held->name) : strdup("");
 	const char *when = one->growth.outlook == OUTLOOK_NEEDS_MORE ? " in the second half" : "";
-	char *text = output_format("%s %s, %s%s%s%s%s%s (memtrace %s)", place ? place : "one line",
-				   how_it_grows(one->growth.outlook), BYTES((uint64_t)one->growth.all_bytes), when,
-				   each ? each : "", by ? by : "", more ? more : "", why_no_verdict(r, one),
-				   by && *by ? "holders" : "leaks");
+	char *text =
+		output_format("%s %s, %s%s%s%s%s%s (memtrace %s)", place ? place : "one line",
+			      how_it_grows(one->growth.outlook), BYTES((uint64_t)bytes), when, each ? each : "",
+			      by ? by : "", more ? more : "", why_no_verdict(r, one), by && *by ? "holders" : "leaks");
 	free(by);
 	free(place);
 	free(each);

@@ -16,8 +16,8 @@
 #define SHOWN          0.002 /* of the total; less is no row ... */
 #define OWN_ROWS       9     /* ... but of the run's own, which come first, what matters to the run is */
 #define OWN_SHOWN      0.05
-#define LEAST_MISSED   (32u << 20) /* of a peak that no sample is near ... */
-#define MISSED         0.25        /* ... and this part of it */
+#define LEAST_MISSED   (8u << 20) /* of a peak that no sample is near ... */
+#define MISSED         0.25       /* ... and this part of it */
 
 struct line {
 	const char *name;
@@ -127,7 +127,7 @@ static unsigned print_distance(const struct report *r)
 							   p->process->pid, BYTES(p->rss_peak), BYTES(p->rss_seen)));
 	else if (missed >= LEAST_MISSED && (double)missed >= MISSED * (double)heap.peak_bytes)
 		output_fit_line(STYLE_FAINT,
-				output_format("  no sample near the heap's peak: %s at %s, %s in this table",
+				output_format("  no sample near the heap's peak: %s at %s, %s of it in this table",
 					      BYTES(heap.peak_bytes), DURATION(heap.peak_ns), BYTES(heap_then(r))));
 	else
 		return 0;
