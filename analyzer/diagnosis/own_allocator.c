@@ -54,8 +54,8 @@ static bool find_mapper(const struct selection *sel, const struct process *p, co
 	return out->frame || out->nameless;
 }
 
-/* Resident anonymous memory without the heap, in the sample with most, plus what was mapped after it that can't have been
- * files. UINT64_MAX = no sample. */
+/* Resident anonymous memory without the heap, in the sample with most, and what was mapped later and can be no files.
+ * UINT64_MAX = no sample. */
 static uint64_t resident_beside_heap(const struct selection *sel, const struct samples *samples,
 				     const struct model_process *m)
 {

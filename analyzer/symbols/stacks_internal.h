@@ -32,7 +32,7 @@ struct place {
 	const struct frame *frames;
 	uint64_t classes;     /* of the first CLASSES_KEPT frames, CLASS_BITS each; CLASSES_KNOWN once they are there */
 	uint32_t frame_count; /* 0 = not looked up yet */
-	/* set together with classes; own: Python code of the program itself, ours: native code that somebody wrote for it */
+	/* set together with classes; own: Python code of the program itself, ours: native code written for it */
 	bool evaluator, own, ours;
 };
 
