@@ -277,8 +277,10 @@ static char *of_arenas(const struct report *r, const struct owner_finding *one)
 	const struct owner_finding *container =
 		findings_container(&r->analysis.diagnosis->findings, one->growth.process);
 	char *place = container ? place_of(container->owner) : NULL;
-	char *text = place ? output_format(" of small objects, perhaps held by %s", place)
-			   : strdup(" of any line's small objects");
+	char *text = !place ? strdup(" of any line's small objects")
+		     : container->owner->frame == one->owner->frame
+			     ? strdup(" of small objects")
+			     : output_format(" of small objects, perhaps held by %s", place);
 	free(place);
 	return text;
 }

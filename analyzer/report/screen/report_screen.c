@@ -436,8 +436,10 @@ static char *picked_note(const struct model_totals *t)
 			     BYTES(t->live_low), BYTES(t->live_high));
 }
 
-#define BRIEF_WORTH 5
-#define NEAR        0.05 /* of a process's peak, as the kernel counts it: samples that missed more say too little */
+#define BRIEF_WORTH  5
+#define LEAST_COPIED (32u << 20) /* after a fork, and this part of what is resident */
+#define COPIED       0.1
+#define NEAR         0.05 /* of a process's peak, as the kernel counts it: samples that missed more say too little */
 
 static bool is_peak_seen(const struct report *r)
 {
@@ -447,6 +449,17 @@ static bool is_peak_seen(const struct report *r)
 			return false;
 	}
 	return true;
+}
+
+/* Memory that no allocation explains: pages of their parent that forked workers wrote to. */
+static unsigned copied_row(struct table *t, const struct report *r, uint64_t resident)
+{
+	const struct host_ledger *l = host_ledger(r->analysis.host);
+	if (l->copied < LEAST_COPIED || (double)l->copied < COPIED * (double)resident)
+		return 0;
+	table_row(t,
+		  (const char *[]){ "  copied after fork", BYTES(l->copied), DURATION(l->ns), "", "", "", "", "", "" });
+	return 1;
 }
 
 /* Of the summary: what the processes had in memory, all together, which --all has by parts. 0 lines where nobody looked
@@ -460,7 +473,7 @@ static unsigned resident_row(struct table *t, const struct report *r)
 		return 0;
 	table_row(t, (const char *[]){ "  sampled RSS", BYTES(f->traced_peak), DURATION(f->traced_peak_ns),
 				       BYTES(f->traced_end), "", "", "", "", "" });
-	return 1;
+	return 1 + copied_row(t, r, f->traced_peak);
 }
 
 static unsigned print_totals(const struct report *r, unsigned room)

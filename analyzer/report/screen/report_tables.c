@@ -30,6 +30,15 @@ static void print_heading(const char *text)
 	print("\n%s%.*s%s\n", output_begin(STYLE_HEAD), bytes, text, output_end(STYLE_HEAD));
 }
 
+/* python -c's has lines. */
+static void put_argument(FILE *f, unsigned number, const char *text)
+{
+	if (number)
+		fputc(' ', f);
+	for (; *text; text++)
+		fputc(*text == '\n' || *text == '\t' ? ' ' : *text, f);
+}
+
 char *report_command(const struct process *p, int columns)
 {
 	char *text = NULL;
@@ -44,7 +53,7 @@ char *report_command(const struct process *p, int columns)
 		fprintf(f, "%s ", p->tags);
 	for (unsigned i = 0; i < p->argc; i++)
 		/* sh -c's is no path */
-		fprintf(f, "%s%s", i ? " " : "", strchr(p->argv[i], ' ') ? p->argv[i] : base_name(p->argv[i]));
+		put_argument(f, i, strchr(p->argv[i], ' ') ? p->argv[i] : base_name(p->argv[i]));
 	if (p->argc == 0)
 		fprintf(f, "%s", p->name);
 	fclose(f);
