@@ -22,6 +22,7 @@
 #define LATE        0.75       /* of its process's time: what stopped later may have had no time to go on */
 #define SHORT_BYTES (8u << 20) /* less is not in the headline where no line is known */
 #define LEFT_PART   0.5        /* of the heap's peak */
+#define BY_TURNS    2
 #define TOLD        128 /* sampled blocks of what grows: by so many it is found nine times of ten, a backlog, too */
 
 /* ---- the peak -------------------------------------------------------------------------------------------- */
@@ -155,16 +156,21 @@ static uint64_t own_peaks(const struct report *r)
 	return bytes;
 }
 
+/* Several times as much as there ever was at once: processes had it one after another. */
+static bool had_by_turns(const struct report *r, enum model_kind kind, double bytes)
+{
+	return bytes > BY_TURNS * (double)model_totals(r->selection->model, kind).peak_bytes;
+}
+
 /* One line's blocks, most of what the heaps ever had, were alive at exit: a leak, or what it worked with to its end.
- * NULL = none. What many short processes leave one after the other, more than there ever was at once, is nobody's. */
+ * NULL = none. What many short processes leave one after the other is nobody's memory. */
 static const struct owner *left_behind(const struct report *r)
 {
 	const struct owners *s = r->survivors;
-	const uint64_t most = model_totals(r->selection->model, MODEL_HEAP).peak_bytes;
 	for (size_t i = 0; s && i < s->count; i++) {
 		const struct owner *o = &s->owners[i];
 		if (!o->folded)
-			return o->bytes >= LEFT_BYTES && o->bytes <= most &&
+			return o->bytes >= LEFT_BYTES && !had_by_turns(r, MODEL_HEAP, (double)o->bytes) &&
 					       (double)o->bytes >= LEFT_PART * (double)own_peaks(r)
 				       ? o
 				       : NULL;
@@ -293,8 +299,7 @@ static char *line_text(const struct report *r, const struct owner_finding *one, 
 	const unsigned devices = findings_devices(f, one);
 	char *place = place_of(o);
 	const unsigned processes = one->growth.growing;
-	const bool by_turns = devices <= 1 && processes > 1 &&
-			      one->growth.all_bytes > (double)model_totals(r->selection->model, one->kind).peak_bytes;
+	const bool by_turns = devices <= 1 && processes > 1 && had_by_turns(r, one->kind, one->growth.all_bytes);
 	const double bytes = one->growth.all_bytes / (by_turns ? processes : 1);
 	char *each = devices > 1     ? output_format(" on each of %u devices", devices)
 		     : by_turns      ? output_format(" in each of %u processes, one after another", processes)
