@@ -193,9 +193,10 @@ $(TSAN): $(B)/%: %.c
 	@mkdir -p $(@D)
 	$(COMPILE) -MF $@.d -fsanitize=thread -o $@ $< $(TSAN_WITH) $(LDFLAGS) -lpthread
 # Unoptimised calls stay calls: what the tests expect of a stack must be in the program.
+$(B)/tests/programs/compressor: PROGRAM_LIBS = -lzstd
 $(PROGRAMS): $(B)/%: %.c
 	@mkdir -p $(@D)
-	$(SAY)$(CC) -std=c11 -O1 -g -fno-optimize-sibling-calls -fno-builtin $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $< -rdynamic -ldl -lm -lpthread
+	$(SAY)$(CC) -std=c11 -O1 -g -fno-optimize-sibling-calls -fno-builtin $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $< -rdynamic -ldl -lm -lpthread $(PROGRAM_LIBS)
 $(CPP_PROGRAMS): $(B)/%: %.cc
 	@mkdir -p $(@D)
 	$(SAY)$(CXX) -std=c++17 -O1 -g $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $< -rdynamic -ldl -lpthread

@@ -144,5 +144,24 @@ def case_what_has_ended_is_not_resident():
     mt.check("resident" not in line and line.endswith("  ended\n"), line)
 
 
+@mt.once
+def compressor():
+    done = mt.shimmed([mt.program("compressor"), "keeps"])
+    done.trace.settle()
+    return done.trace
+
+
+@mt.variants("report", "leaks", "peak")
+def case_a_librarys_memory_is_of_the_line_that_called_it(command):
+    """What zstd makes, whose functions have no lines here, and whose own names tell its user nothing."""
+    text = " ".join(compressor().tool(command).out.split())
+    mt.check(re.search(r"compressor\.c:1[01] open_member|open_member compressor\.c:1[01]", text), text)
+
+
+def case_a_library_that_frees_is_quiet():
+    done = mt.shimmed([mt.program("compressor")])
+    mt.equal(done.trace.report["verdicts"], [], "verdicts")
+
+
 if __name__ == "__main__":
     mt.main()

@@ -157,7 +157,7 @@ static double rise(const double *alive, unsigned count, bool *evenly)
 	}
 	for (unsigned i = 0; i < 3; i++)
 		means[i] = mean_of(alive, half + i * part, half + (i + 1) * part);
-	double least = most, late = 0, jump = 0;
+	double least = most, late = 0, jump = fmax(means[1] - means[0], means[2] - means[1]);
 	const unsigned near = part / 2 ? part / 2 : 1, end = (count - half) / 4;
 	for (unsigned at = half; at < count; at++) {
 		least = fmin(least, alive[at]);
