@@ -557,6 +557,52 @@ TEST(a_container_that_is_full_has_stopped)
 	end();
 }
 
+/* 3,500 turns of work, in `filled` of which 400 bytes each go into a container, which grows to `times` its size. */
+static struct outlook_found filled_for(int filled, uint64_t times)
+{
+	uint64_t room = 4096;
+	begin(13);
+	take(0, 0, 1, room);
+	for (int i = 0; i < 3500; i++) {
+		for (int k = 0; k < 3; k++) {
+			take(0, 0, 0, 700);
+			drop(live_count - 1);
+		}
+		if (i < filled && 400u * ((uint64_t)i + 1) > room)
+			move(0, room *= times);
+	}
+	run(change_count, 0);
+	found = (struct cohort_table){ 0 };
+	cohorts_add_site(cohorts, 0, 1, 1, &found);
+	const struct cohort_clock clock = cohorts_clock(cohorts, 0, MODEL_HEAP, MODEL_NO_DEVICE);
+	const struct outlook_found f = outlook_of(&found, &clock, 0);
+	CHECK_EQ(llround(sum_of(found.alive, COHORTS)), room);
+	end();
+	return f;
+}
+
+/* It moved last after two fifths of the work, so it would have been full after four. */
+TEST(a_container_that_should_have_moved_has_stopped)
+{
+	CHECK_EQ(filled_for(1400, 2).outlook, OUTLOOK_STOPPED);
+	CHECK_EQ(sum_of(found.assumed, COHORTS), 0);
+}
+
+/* A file of known size is read into it. */
+TEST(what_becomes_much_larger_was_made_at_once)
+{
+	CHECK(!outlook_goes_on(filled_for(1400, 64).outlook));
+	CHECK_EQ(sum_of(found.assumed, COHORTS), 0);
+}
+
+/* Whether it is filled on nobody can see before it moves again. */
+TEST(what_nobody_saw_filled_is_not_certain)
+{
+	const struct outlook_found f = container(MOVED, 2, 2100, 0);
+	CHECK(outlook_goes_on(f.outlook) && f.certainty < CERTAINTY_HIGH);
+	CHECK(sum_of(found.assumed, COHORTS) > 0);
+}
+
 /* What each step makes anew, ever larger, and frees behind it, is younger than two steps. */
 TEST(what_steps_replace_is_no_container)
 {

@@ -142,12 +142,21 @@ static unsigned beginning(const double *alive, unsigned count)
 	return at;
 }
 
-/* More and more is alive in the second half, and more than there was at any moment of the quarter before it: by how
- * much in all, and whether at one pace. 0: it isn't so, but an epoch, a day. */
+/* The most by which `near` stretches have more than those before them. */
+static double largest_jump(const double *alive, unsigned from, unsigned count, unsigned near)
+{
+	double jump = 0;
+	for (unsigned at = from; at + near <= count; at++)
+		jump = fmax(jump, mean_of(alive, at, at + near) - mean_of(alive, at - near, at));
+	return jump;
+}
+
+/* More and more is alive in the second half, to its end, and more than there was at any moment of the quarter before
+ * it: by how much in all, and whether at one pace. 0: it isn't so, but an epoch, a day. */
 static double rise(const double *alive, unsigned count, bool *evenly)
 {
-	const unsigned part = count / 6, half = count / 2;
-	double means[3], most = 0, before = 0;
+	const unsigned part = count / 6, half = count / 2, quarter = (count - half) / 4;
+	double means[3], most = 0, before = 0, late = 0;
 	*evenly = false;
 	if (count / 4 < OUTLOOK_LEAST)
 		return 0;
@@ -157,17 +166,16 @@ static double rise(const double *alive, unsigned count, bool *evenly)
 	}
 	for (unsigned i = 0; i < 3; i++)
 		means[i] = mean_of(alive, half + i * part, half + (i + 1) * part);
-	double least = most, late = 0, jump = fmax(means[1] - means[0], means[2] - means[1]);
-	const unsigned near = part / 2 ? part / 2 : 1, end = (count - half) / 4;
+	double least = most;
 	for (unsigned at = half; at < count; at++) {
 		least = fmin(least, alive[at]);
 		late = fmax(late, alive[at]);
-		if (at + near <= count)
-			jump = fmax(jump, mean_of(alive, at, at + near) - mean_of(alive, at - near, at));
 	}
-	const double more = fmin((means[2] - means[0]) * 3 / 2, late - least), /* from the middle to the end */
-		last = mean_of(alive, count - end, count) - mean_of(alive, count - 2 * end, count - end);
-	if (jump > ONE_JUMP * (means[2] - means[0]) || last < STILL_RISES * (means[2] - means[0]))
+	const double by = means[2] - means[0], more = fmin(by * 3 / 2, late - least), /* from the middle to the end */
+		last = mean_of(alive, count - quarter, count) - mean_of(alive, count - 2 * quarter, count - quarter),
+		     jump = fmax(fmax(means[1] - means[0], means[2] - means[1]),
+				 largest_jump(alive, half, count, part / 2 ? part / 2 : 1));
+	if (jump > ONE_JUMP * by || last < STILL_RISES * by)
 		return 0;
 	*evenly = means[2] - means[1] >= EVENLY * (means[1] - means[0]);
 	return means[0] < means[1] && means[1] < means[2] && fmin(more, most - before) >= OUTLOOK_RISES * most ? more
