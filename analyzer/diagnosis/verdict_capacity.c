@@ -61,7 +61,7 @@ void capacity_advise(const struct evidence_device *d, uint64_t missing, enum rea
 	const struct evidence_growth *passing = evidence_largest(d->growth.items, d->growth.count, OUTLOOK_NEEDS_MORE);
 	const struct evidence_growth *backlog = holders_backlog(d);
 	reasons_add(advice, need, &(struct figures){ .missing = missing });
-	if (!evidence_known(d->request.rise) && !d->request.ahead)
+	if (!evidence_known(d->request.rise))
 		SAY(advice, and_what_comes);
 	if (d->never_backward && d->steps >= LEAST_FORWARD && d->most_for == CATEGORY_activations && !d->no_graph)
 		SAY(advice, never_backward, .steps = d->steps, .bytes = d->most_for_bytes);

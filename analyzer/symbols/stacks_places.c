@@ -90,6 +90,19 @@ static void look_up(struct stacks *s, struct place *p)
 		symbols_mark_used(p->module);
 }
 
+bool frame_is_ours(const struct frame *f)
+{
+	static const char *const others[] = { "libpython", "/bin/python", "/lib-dynload/", "libffi", "libstdc++" };
+	if (!f->library || !f->name)
+		return false;
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (strstr(f->library, others[i]))
+			return false;
+	bool package = strstr(f->library, "-packages/"),
+	     system = !strncmp(f->library, "/usr/lib", 8) || !strncmp(f->library, "/lib", 4);
+	return package ? f->file != NULL : !system;
+}
+
 const struct place *stacks_place_facts(struct stacks *s, uint32_t place)
 {
 	struct place *p = &s->places[place];

@@ -64,19 +64,6 @@ static const struct frame *voice_of(struct stacks *s, uint32_t id)
 	return place ? s->places[place].frames : NULL;
 }
 
-bool frame_is_ours(const struct frame *f)
-{
-	static const char *const others[] = { "libpython", "/bin/python", "/lib-dynload/", "libffi", "libstdc++" };
-	if (!f->library || !f->name)
-		return false;
-	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-		if (strstr(f->library, others[i]))
-			return false;
-	bool package = strstr(f->library, "-packages/"),
-	     system = !strncmp(f->library, "/usr/lib", 8) || !strncmp(f->library, "/lib", 4);
-	return package ? f->file != NULL : !system;
-}
-
 /* A line that somebody wrote for this program, and no template of a library's. */
 static bool is_own_line(const struct stacks *s, const struct stack_walk *w)
 {

@@ -108,7 +108,7 @@ def case_every_figure_of_the_screen():
     makes = lambda place: "aclrtMallocAlign32" in places.source(place)
     seen.claim(r"^  no leak +(FIGURE) came (?:at once|in (\d) jumps) \((PLACE) Tensor.__init__\) and stayed$", (1, said["allocated_bytes"]),
                lambda count: count in "23", makes, what="no leak", count=(0, 1))
-    seen.claim(r"^  no leak +(PLACE) Tensor.__init__ grew by (FIGURE) while ", makes,
+    seen.claim(r"^  leak\? +(PLACE) Tensor.__init__ grew by (FIGURE) while ", makes,
                (1, said["allocated_bytes"]), what="no leak", count=(0, 1))
     only_grows(seen, said["allocated_bytes"])
     seen.by_phase("npu:0", {line_of("main.py", text): size for text, size in (
