@@ -71,14 +71,15 @@ static bool is_own_line(const struct stacks *s, const struct stack_walk *w)
 	       strncmp(w->frame->file, "/usr/", 5) != 0;
 }
 
-/* Where the innermost function is a library's, the line that called it speaks. */
+/* Where the innermost function is of a library that has no lines, or is the system's, the line that called it speaks. */
 static struct stack_site own_site(struct stacks *s, uint32_t id, unsigned flags, struct stack_site site)
 {
-	for (struct stack_walk w = { .next = id }; stack_step(s, &w);) {
-		if (!stack_shows(&w, flags) || !is_own_line(s, &w))
-			continue;
-		return w.frame == site.frame ? site : (struct stack_site){ .frame = w.frame, .callee = site.frame };
-	}
+	const char *library = site.frame ? site.frame->library : NULL;
+	for (struct stack_walk w = { .next = id }; library && stack_step(s, &w);)
+		if (stack_shows(&w, flags) && is_own_line(s, &w))
+			return strcmp(w.frame->library, library) == 0
+				       ? site
+				       : (struct stack_site){ .frame = w.frame, .callee = site.frame };
 	return site;
 }
 
