@@ -41,8 +41,7 @@ struct traffic {
 
 /* How often and when one site allocated. */
 struct turn {
-	uint64_t first_ns, last_ns;
-	uint64_t last_index : 48, last_left : 16;
+	uint64_t first_ns, last_ns, last_index;
 	struct traffic first, last;
 	uint32_t count, thread;
 	uint32_t freeing; /* turns in which blocks on devices were freed */
@@ -92,8 +91,7 @@ struct watched {
 	uint64_t marks, ranges[3]; /* steps so far, by enum mt_mark_source */
 	struct traffic traffic;
 	uint64_t bytes;                    /* made so far, of any memory */
-	uint64_t first_ns, last_ns, index; /* of any allocation; how many there were ... */
-	uint16_t left;                     /* ... beside those left out: so often some were */
+	uint64_t first_ns, last_ns, index; /* of any allocation; how many there were */
 	struct loop loop;
 	bool settled;
 };
@@ -286,8 +284,7 @@ static void visit(struct watched *w, const struct turn *t, const struct model_ch
 	w->now_thread = c->thread;
 }
 
-/* Intervals are counted in allocations: time depends on what else the machine does. Those that are left out come many
- * at a time, so they only tell that there were some. */
+/* Intervals are counted in allocations: time depends on what else the machine does. */
 static unsigned bin_of(uint64_t interval)
 {
 	unsigned log = interval ? 63u - (unsigned)__builtin_clzll(interval) : 0;
@@ -301,8 +298,7 @@ static void count_interval(struct watched *w, struct turn *t)
 			return;
 		t->bins = (uint32_t)++w->bins_count;
 	}
-	const uint64_t interval = w->index - t->last_index;
-	w->bins[t->bins - 1].n[bin_of(interval < 2 && w->left != t->last_left ? 2 : interval)]++;
+	w->bins[t->bins - 1].n[bin_of(w->index - t->last_index)]++;
 }
 
 /* One more turn of a site or a line, now. */
@@ -320,7 +316,6 @@ static void take_turn(struct watched *w, struct turn *t, const struct model_chan
 	t->last_ns = c->ns;
 	t->last = w->traffic;
 	t->last_index = w->index;
-	t->last_left = w->left;
 }
 
 static void come_to(struct watched *w, uint32_t id, const struct model_change *c)
@@ -410,11 +405,12 @@ void loop_finder_change(struct loop_finder *finder, const struct model_change *c
 		visit(w, t, c);
 }
 
+/* Allocations that are left out take their place in intervals. */
 void loop_finder_level(struct loop_finder *finder, const struct model_level_change *l)
 {
 	struct watched *w = watched_of(finder, l->process);
 	if (w)
-		w->left += l->allocations > 0;
+		w->index += l->allocations;
 }
 
 void loop_finder_event(struct loop_finder *finder, const struct process *p, const struct mt_event *slot)
