@@ -474,7 +474,7 @@ static uint64_t graph_nodes(const struct diagnosis *diagnosis, uint32_t process)
 		known = true;
 		nodes += is_graph_node(diagnosis, m->process, s) ? blocks : 0;
 	}
-	return known ? nodes : EVIDENCE_UNKNOWN;
+	return known && !process_is_picked(m->process) ? nodes : EVIDENCE_UNKNOWN;
 }
 
 /* The middle one of what the steps [from, to) added to what was there: what only loads adds the same each time. */

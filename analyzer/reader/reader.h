@@ -239,6 +239,14 @@ static inline bool process_is_picked(const struct process *p)
 	return p->record == MT_RECORD_SAMPLED;
 }
 
+/* Heap blocks of so many bytes or more have events for certain; a smaller one may be picked, or counted alone. */
+static inline uint64_t process_whole_from(const struct process *p)
+{
+	return process_is_picked(p)                            ? p->sample_bytes
+	       : p->record == MT_RECORD_YOUNG || p->mode_count ? MT_YOUNG_LIMIT
+							       : 0;
+}
+
 /* From ticks of this process to nanoseconds of the merged trace. */
 uint64_t process_ns(const struct process *p, uint64_t ticks);
 

@@ -71,7 +71,7 @@ static bool is_own_line(const struct stacks *s, const struct stack_walk *w)
 	       strncmp(w->frame->file, "/usr/", 5) != 0;
 }
 
-/* Where the innermost function is of a library that has no lines, or is the system's, the line that called it speaks. */
+/* Where the innermost function is of a library without lines, or the system's, the line that called it speaks. */
 static struct stack_site own_site(struct stacks *s, uint32_t id, unsigned flags, struct stack_site site)
 {
 	const char *library = site.frame ? site.frame->library : NULL;

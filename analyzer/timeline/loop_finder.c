@@ -375,6 +375,8 @@ void loop_finder_change(struct loop_finder *finder, const struct model_change *c
 		w->traffic.bytes = (float)(w->bytes += (uint64_t)c->bytes);
 	if (!w || c->bytes <= 0 || c->blocks <= 0 || c->site == UINT32_MAX)
 		return;
+	if (w->traffic.made && c->kind == MODEL_HEAP && (uint64_t)c->bytes < process_whole_from(c->process))
+		return; /* some have no events: then those of devices tell more */
 	if (c->site >= w->turn_count) {
 		if (vec_extend(w->turns, w->turn_count, w->turn_room, c->site + 1ul))
 			return;

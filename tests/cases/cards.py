@@ -14,6 +14,17 @@ def case_its_cause_is_said(name):
     cards.check(name)
 
 
+def case_steps_are_found_where_small_blocks_are_left_out():
+    """SGD makes small blocks alone: its visits are seen now and then, those of the device's blocks all."""
+    os.environ["RECORD"] = "young"
+    try:
+        verdict, report = cards.check("moco"), cards.run("moco").trace.report
+    finally:
+        del os.environ["RECORD"]
+    mt.check("more each step" in verdict["evidence"], verdict["evidence"])
+    mt.between(270, report["steps"]["count"], 300, "steps")
+
+
 def case_a_pool_of_the_programs_own_keeps_what_it_has():
     """A MemPool's free segments are no room for others, and go back with the pool alone."""
     verdict = cards.check("mempool")
