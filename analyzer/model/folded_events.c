@@ -33,7 +33,6 @@ static void note_left_out(struct process_memory *memory, uint64_t blocks, uint64
 	*(memory->folded ? &f->blocks : &f->young_blocks) += blocks;
 	*(memory->folded ? &f->bytes : &f->young_bytes) += bytes;
 	f->young_most_bytes = f->young_blocks ? memory->seen.process->young_bytes : 0;
-	memory->footprint.unknown |= !memory->folded;
 }
 
 /* A thread tells of its young blocks once a window has ended. What it had not told when its process ended is there when

@@ -229,8 +229,8 @@ struct model_failure {
 	uint64_t first_ns, last_ns;
 };
 
-/* The address space in which blocks of the heap ever lay (heap_footprint.h), and what of it is alive. Not known where
- * events were folded or lost. */
+/* The address space in which blocks of the heap ever lay (heap_footprint.h), of young ones as much as they can have
+ * had, and what of it is alive. Not known where events were folded or lost. */
 struct model_footprint {
 	bool known;
 	uint64_t bytes, live;

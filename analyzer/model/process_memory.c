@@ -491,13 +491,15 @@ int process_memory_fill_sites(struct process_memory *memory)
 	return loss_doubt_fill(memory);
 }
 
-/* For model_process(); what was folded or lost may have lain elsewhere. */
+/* For model_process(); what was folded or lost may have lain elsewhere. Young blocks may have, too: they had room for
+ * themselves, and for as many holes. */
 void process_memory_fill_footprint(struct process_memory *memory)
 {
 	const bool unknown = memory->footprint.unknown || memory->seen.fold.until_ns || memory->lost;
-	memory->seen.footprint = (struct model_footprint){ .known = !unknown,
-							   .bytes = memory->footprint.bytes,
-							   .live = memory->footprint.live };
+	memory->seen.footprint =
+		(struct model_footprint){ .known = !unknown,
+					  .bytes = memory->footprint.bytes + 2 * memory->seen.fold.young_most_bytes,
+					  .live = memory->footprint.live };
 }
 
 static void drop_blocks(struct process_memory *memory)
