@@ -106,7 +106,7 @@ class Host(Claims):
         self.host_adds_up(total)
         self.claim(r"^HOST at (TIME), ([\d.]+) % of (FIGURE) used ", self.time(at_ns, at_ns), self.part_used(at_ns, total, limit), total, what="the machine")
         peak = done.books.host.peak_bytes
-        self.claim(r"^  no sample near the heap's peak: (FIGURE) at (TIME), (FIGURE) of it in this table$", peak, self.time(done.began, done.ended), (0, peak),
+        self.claim(r"^  no sample near the heap's peak: (FIGURE) at (TIME), (FIGURE) in this table$", peak, self.time(done.began, done.ended), (0, peak),
                    what="samples that are not near", count=(0, 1))
         self.claim(r"^  peak not sampled: (\d+) had (FIGURE), (FIGURE) was seen$", lambda pid: int(pid) in done.books.process,
                    (0, total), (0, total), what="peaks that nobody saw", count=(0, 1))

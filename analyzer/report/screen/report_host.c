@@ -127,7 +127,7 @@ static unsigned print_distance(const struct report *r)
 							   p->process->pid, BYTES(p->rss_peak), BYTES(p->rss_seen)));
 	else if (missed >= LEAST_MISSED && (double)missed >= MISSED * (double)heap.peak_bytes)
 		output_fit_line(STYLE_FAINT,
-				output_format("  no sample near the heap's peak: %s at %s, %s of it in this table",
+				output_format("  no sample near the heap's peak: %s at %s, %s in this table",
 					      BYTES(heap.peak_bytes), DURATION(heap.peak_ns), BYTES(heap_then(r))));
 	else
 		return 0;
