@@ -22,7 +22,7 @@
 #define LATE        0.75       /* of its process's time: what stopped later may have had no time to go on */
 #define SHORT_BYTES (8u << 20) /* less is not in the headline where no line is known */
 #define LEFT_PART   0.5        /* of the heap's peak */
-#define BY_TURNS    4
+#define BY_TURNS    4          /* times the peak of all at once */
 #define TOLD        128 /* sampled blocks of what grows: by so many it is found nine times of ten, a backlog, too */
 
 /* ---- the peak -------------------------------------------------------------------------------------------- */
