@@ -980,10 +980,12 @@ static void by_lines(struct watched *w, const struct level *l)
 }
 
 /* Sites of the host alone that come less often than these lines do, such as a list that is sometimes long, are no loop
- * for devices. */
+ * for devices; nor such that come a little more often, and neither as often nor twice. */
 static bool tell_less(const struct level *sites, const struct level *line)
 {
-	return !sites->of_devices && sites->count < line->count && covers(line, sites);
+	const bool less_often =
+		sites->count<line->count, between = sites->count> line->count + 1 && 2 * sites->count < 3 * line->count;
+	return !sites->of_devices && (less_often || between) && covers(line, sites);
 }
 
 /* What recurs tells: sites; where they don't, lines, of a loop that works for devices, and in which nothing but loops
