@@ -54,13 +54,13 @@ static int run(struct selection *sel, struct leaks *l, const char *suppressions)
 	if (e < 0)
 		return e;
 	e = analysis_run(&a, sel, ANALYSIS_TIMELINE | ANALYSIS_HOST, NULL, NULL);
-	if (e == 0) {
-		e = leaks_init(l, sel, a.timeline, suppress, NULL);
-		a.timeline = NULL;
-	} else {
+	if (e < 0) {
 		suppressions_free(suppress);
+	} else {
+		e = leaks_init(l, sel, a.timeline, suppress, NULL);
+		a.timeline = NULL; /* taken over */
 	}
-	if (e == 0 && (e = leaks_find_shm(l, a.host)) < 0)
+	if (e == 0 && (e = shm_maker_find(&l->shm, sel, a.host)) < 0)
 		leaks_fini(l);
 	analysis_free(&a);
 	return e;

@@ -55,15 +55,7 @@ const struct device_ledger *diagnosis_ledger(struct diagnosis *diagnosis, const 
 
 static const char *place_of(struct diagnosis *diagnosis, const struct frame *f)
 {
-	if (!f)
-		return "(no stack)";
-	char *text = frame_text(f), *where = frame_where(f);
-	const char *place =
-		diagnosis_own_text(diagnosis, where && *where ? output_format("%s %s", where, text ? text : "")
-							      : output_format("%s", text ? text : ""));
-	free(text);
-	free(where);
-	return place;
+	return f ? diagnosis_own_text(diagnosis, frame_place(f)) : "(no stack)";
 }
 
 const char *diagnosis_site(struct diagnosis *diagnosis, uint32_t stack)

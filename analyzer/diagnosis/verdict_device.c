@@ -184,10 +184,8 @@ static enum finding not_growing(const struct evidence_device *d, struct verdict 
 		if (g->is_copy && outlook_goes_on(g->outlook))
 			return RULED_OUT(out, grew_as_copy, .site = g->site, .bytes = g->bytes);
 	LIST_EACH (struct evidence_growth, g, d->growth) /* the largest first */
-		if (!g->works && g->bytes) {
-			out->open = outlook_is_open(g->outlook);
+		if (!g->works && g->bytes)
 			return RULED_OUT(out, grew_so, .site = g->site, .bytes = g->bytes, .how = g->outlook);
-		}
 	LIST_EACH (struct evidence_growth, g, d->growth)
 		if (g->fit.certainty == CERTAINTY_LOW && outlook_goes_on(g->outlook))
 			return uncertain(out, g);

@@ -183,10 +183,8 @@ static enum finding not_growing(const struct evidence *e, struct verdict *out)
 			return RULED_OUT(out, grew_as_copy, .site = g->site, .bytes = g->bytes);
 	LIST_EACH (struct evidence_growth, g, h->growth)
 		if (g->outlook != OUTLOOK_LEAKS && !(copied && outlook_goes_on(g->outlook)) && g->bytes &&
-		    matters(e, g)) {
-			out->open = outlook_is_open(g->outlook);
+		    matters(e, g))
 			return RULED_OUT(out, grew_so, .site = g->site, .bytes = g->bytes, .how = g->outlook);
-		}
 	LIST_EACH (struct evidence_growth, g, h->growth)
 		if (evidence_is_leak(g))
 			return RULED_OUT(out, grows_little, .site = g->site, .bytes = g->bytes);

@@ -33,9 +33,16 @@ const char *verdict_title(enum verdict_kind kind)
 	return out;
 }
 
+bool verdict_is_open(const struct verdict *v)
+{
+	const struct figures *grew = reasons_find(&v->evidence, REASON_grew_so);
+	return grew && outlook_is_open(grew->how);
+}
+
 char *verdict_denial(const struct verdict *v)
 {
-	return output_format("%s%s%s", v->open ? "" : "no ", verdict_title(v->kind), v->open ? "?" : "");
+	const bool open = verdict_is_open(v);
+	return output_format("%s%s%s", open ? "" : "no ", verdict_title(v->kind), open ? "?" : "");
 }
 
 bool verdict_has(enum verdict_kind kind, enum verdict_trait trait)

@@ -58,7 +58,6 @@ struct verdict {
 	struct reasons evidence;              /* of a FINDING_UNKNOWN what is missing */
 	struct reasons advice;                /* empty: there is none */
 	const char *sites[VERDICT_SITES];     /* borrowed from the evidence; NULL at the end if fewer */
-	bool open;                            /* among those that are ruled out: a trace can't tell */
 	bool shown;                           /* its first advice was replayed, and is enough */
 	bool beside;                          /* of somewhere else than the device whose memory ended the program */
 };
@@ -84,6 +83,8 @@ bool verdicts_keeps_much(const struct evidence_host *h);
 
 const char *verdict_name(enum verdict_kind kind);  /* "other_process" */
 const char *verdict_title(enum verdict_kind kind); /* "other process" */
+/* Of one that is ruled out: a trace can't tell. */
+bool verdict_is_open(const struct verdict *v);
 /* "no leak"; "leak?" if it is open. Allocated. */
 char *verdict_denial(const struct verdict *v);
 /* Has the kind that trait? */

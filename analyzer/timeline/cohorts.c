@@ -9,9 +9,9 @@
 #define LAST_PART 32 /* of the work, in which a track's end is looked for */
 #define OBJECT    64 /* bytes that an object in an arena of Python's has in the mean, about */
 #define COPIES    8  /* to each block whose place a smaller one took: of fewer none are containers' */
-#define GROWS_TO  4  /* times its size, when a container is full: more is a size that somebody knew */
-#define LATE      8 /* a container that would be full, and this part of the time that it takes later, has stopped ... */
-#define LATE_NS   4 /* ... or so many times as late on the clock, however little work was done meanwhile */
+#define GROWS_TO  4  /* a full container grows to so many times its size at most: more was a size that is known */
+#define LATE      8  /* one that would be full by now, with 1/8 of that time to spare, has stopped growing ... */
+#define LATE_NS   4  /* ... or, by the clock, one that would have been full in a quarter of the time that has passed */
 
 /* Levels of a track by their size: 16 to each doubling, from 64 KiB on. */
 enum { COHORTS_PARTS = 16, FIRST_OCTAVE = 16, OCTAVES = 40, COHORTS_ALIVE = 0xff };

@@ -52,8 +52,8 @@ void cohorts_change(struct cohorts *c, const struct model_change *change, uint64
 /* Bytes and blocks of one site, or of several added up. Ages are in stretches. */
 struct cohort_table {
 	double alive[COHORTS], blocks[COHORTS]; /* at the track's end, by the stretch in which they were made */
-	double assumed
-		[COHORTS]; /* bytes, part of alive: that a container is filled as fast as before nobody has seen */
+	/* bytes, part of alive: of a container's room, which counts as filled as fast as before; no event shows it */
+	double assumed[COHORTS];
 	/* bytes, part of alive: of stacks that have made one block in all. No loop's */
 	double single[COHORTS];
 	double died[COHORTS][COHORTS]; /* bytes: [made][freed], made < freed */

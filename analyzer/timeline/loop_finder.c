@@ -376,7 +376,7 @@ void loop_finder_change(struct loop_finder *finder, const struct model_change *c
 	if (!w || c->bytes <= 0 || c->blocks <= 0 || c->site == UINT32_MAX)
 		return;
 	if (w->traffic.made && c->kind == MODEL_HEAP && (uint64_t)c->bytes < process_whole_from(c->process))
-		return; /* some have no events: then those of devices tell more */
+		return; /* of small blocks some have no events, of devices' all have */
 	if (c->site >= w->turn_count) {
 		if (vec_extend(w->turns, w->turn_count, w->turn_room, c->site + 1ul))
 			return;
@@ -979,13 +979,12 @@ static void by_lines(struct watched *w, const struct level *l)
 			w->loop.roles[i] = ROLE_LOOP | ROLE_STEP;
 }
 
-/* Sites of the host alone that come less often than these lines do, such as a list that is sometimes long, are no loop
- * for devices; nor such that come a little more often, and neither as often nor twice. */
+/* Sites of the host alone are no loop for devices where they come less often than these lines do (a list that is
+ * sometimes long), or up to half as often again (a small block that comes by chance). */
 static bool tell_less(const struct level *sites, const struct level *line)
 {
-	const bool less_often =
-		sites->count<line->count, between = sites->count> line->count + 1 && 2 * sites->count < 3 * line->count;
-	return !sites->of_devices && (less_often || between) && covers(line, sites);
+	const bool same = sites->count == line->count || sites->count == line->count + 1;
+	return !sites->of_devices && !same && 2 * sites->count < 3 * line->count && covers(line, sites);
 }
 
 /* What recurs tells: sites; where they don't, lines, of a loop that works for devices, and in which nothing but loops

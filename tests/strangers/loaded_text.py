@@ -4,10 +4,9 @@
 # pauses: 0 0.005
 # short
 import io
+import os
 import sys
 import time
-
-import os
 
 PAUSE = float(os.environ.get("PAUSE", "0"))
 form = sys.argv[1]

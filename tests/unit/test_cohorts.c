@@ -480,6 +480,16 @@ TEST(what_comes_behind_the_first_pass_counts_as_well)
 
 enum how { MOVED, COPIED, COPIED_BY_STEPS };
 
+/* Runs all changes; what site 1 has is in `found`. */
+static struct outlook_found judged(uint64_t before_ns)
+{
+	run(change_count, before_ns);
+	found = (struct cohort_table){ 0 };
+	cohorts_add_site(cohorts, 0, 1, 1, &found);
+	const struct cohort_clock clock = cohorts_clock(cohorts, 0, MODEL_HEAP, MODEL_NO_DEVICE);
+	return outlook_of(&found, &clock, 0);
+}
+
 static struct outlook_found container(enum how how, double by, int turns, uint64_t before_ns)
 {
 	uint64_t room = 4096, filled = 0;
@@ -503,14 +513,10 @@ static struct outlook_found container(enum how how, double by, int turns, uint64
 		}
 		at = live_count - 1;
 	}
-	run(change_count, before_ns);
-	found = (struct cohort_table){ 0 };
-	cohorts_add_site(cohorts, 0, 1, 1, &found);
-	const struct cohort_clock clock = cohorts_clock(cohorts, 0, MODEL_HEAP, MODEL_NO_DEVICE);
+	const struct outlook_found f = judged(before_ns);
 	CHECK_EQ(llround(sum_of(found.alive, COHORTS)), room);
 	CHECK_EQ(sum_of(found.blocks, COHORTS), 1);
 	CHECK(how == COPIED_BY_STEPS || died_in(&found) + found.passing == 0);
-	const struct outlook_found f = outlook_of(&found, &clock, 0);
 	end();
 	return f;
 }
@@ -547,11 +553,7 @@ TEST(a_container_that_is_full_has_stopped)
 		if (live_count == 1 && i % 100 == 99 && i < 1000)
 			continue;
 	}
-	run(change_count, 0);
-	found = (struct cohort_table){ 0 };
-	cohorts_add_site(cohorts, 0, 1, 1, &found);
-	const struct cohort_clock clock = cohorts_clock(cohorts, 0, MODEL_HEAP, MODEL_NO_DEVICE);
-	const struct outlook_found f = outlook_of(&found, &clock, 0);
+	const struct outlook_found f = judged(0);
 	CHECK_EQ(llround(sum_of(found.alive, COHORTS)), room);
 	CHECK_EQ(f.outlook, OUTLOOK_STOPPED);
 	end();
@@ -571,11 +573,7 @@ static struct outlook_found filled_for(int filled, uint64_t times)
 		if (i < filled && 400u * ((uint64_t)i + 1) > room)
 			move(0, room *= times);
 	}
-	run(change_count, 0);
-	found = (struct cohort_table){ 0 };
-	cohorts_add_site(cohorts, 0, 1, 1, &found);
-	const struct cohort_clock clock = cohorts_clock(cohorts, 0, MODEL_HEAP, MODEL_NO_DEVICE);
-	const struct outlook_found f = outlook_of(&found, &clock, 0);
+	const struct outlook_found f = judged(0);
 	CHECK_EQ(llround(sum_of(found.alive, COHORTS)), room);
 	end();
 	return f;

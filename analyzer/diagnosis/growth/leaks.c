@@ -273,11 +273,6 @@ int leaks_init(struct leaks *l, struct selection *sel, struct timeline *timeline
 	return 0;
 }
 
-int leaks_find_shm(struct leaks *l, const struct host_memory *system)
-{
-	return shm_maker_find(&l->shm, l->selection, system);
-}
-
 void leaks_fini(struct leaks *l)
 {
 	free((char *)l->shm.site);

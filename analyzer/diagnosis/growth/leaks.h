@@ -41,7 +41,7 @@ struct leaks {
 	uint64_t benign_bytes, benign_blocks;
 	uint64_t suppressed_bytes, suppressed_blocks;
 	struct pile pile;     /* .count 0: no processes pile up */
-	struct shm_maker shm; /* who makes files in /dev/shm; nobody unless leaks_find_shm() looked */
+	struct shm_maker shm; /* who makes files in /dev/shm, which are no site's; the caller's to find */
 	uint64_t in_use;      /* of the heap, in processes that did not exit by themselves: killed, or running */
 };
 
@@ -50,9 +50,6 @@ struct leaks {
 int leaks_init(struct leaks *l, struct selection *sel, struct timeline *timeline, struct suppress *suppress,
 	       struct findings *findings);
 void leaks_fini(struct leaks *l);
-
-/* Files in /dev/shm belong to no process, and are no site's. 0 or -MT_EMEMORY. */
-int leaks_find_shm(struct leaks *l, const struct host_memory *system);
 
 bool leak_grows(const struct leak *leak);  /* and goes on */
 bool leak_leaks(const struct leak *leak);  /* ... while other memory is freed */

@@ -22,7 +22,7 @@
 #define OUTLOOK_RISES   0.1  /* of the most there was: by so much more was alive at the end than in the middle */
 #define EVENLY          0.75 /* of the rise before: so much follows it, where it rises at one pace */
 #define ONE_JUMP        0.8  /* of the rise: if more of it comes at once, it is a jump, and not growth */
-#define STILL_RISES     0.1  /* of the rise, from the last quarter but one of it to the last: else it is over */
+#define STILL_RISES     0.1  /* of the rise: the last quarter has so much more than the one before, or it is over */
 #define OLDER           1.25 /* times as old dies what dies late, in a backlog */
 #define IN_ORDER        0.05 /* of what is alive: less is older than what goes, and it is a queue */
 #define SINGLE          0.5  /* of what came, by stacks that made one block: it is no loop's */
@@ -204,7 +204,7 @@ static void judge_passing(struct outlook_found *f, const struct cohort_table *t,
 struct stay {
 	double bytes[COHORTS]; /* of each cohort, that stay for good */
 	bool member[COHORTS];
-	bool assumed[COHORTS]; /* most of it */
+	bool assumed[COHORTS]; /* most of bytes are (cohort_table.assumed) */
 	unsigned count;        /* of cohorts that are old enough */
 };
 

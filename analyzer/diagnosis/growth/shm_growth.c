@@ -31,28 +31,51 @@ static char *line_of(const struct selection *sel, const struct model_shm_maker *
 	return frame ? frame_place(frame) : strdup("(no stack)");
 }
 
-/* What the line of maker `i` made, in all processes. */
-static struct shm_maker sum_of(const struct search *s, size_t i)
+/* To one of the same line, or as another. */
+static void add(struct shm_maker *list, size_t *count, const struct shm_maker *one)
 {
-	struct shm_maker sum = { .site = s->lines[i], .first_ns = UINT64_MAX };
-	for (size_t k = 0; k < s->count; k++) {
-		const struct model_shm_maker *m = &s->makers[k];
-		if (strcmp(s->lines[k], s->lines[i]) != 0)
-			continue;
-		if (m->all.bytes > sum.most || !sum.processes) {
-			sum.pid = reader_process(s->sel->reader, m->process)->pid;
-			sum.most = m->all.bytes;
-		}
-		sum.processes++;
-		sum.files += m->all.files;
-		sum.bytes += m->all.bytes;
-		sum.first_ns = lower(sum.first_ns, m->first_ns);
-		sum.last_ns = higher(sum.last_ns, m->all.ns);
+	size_t i = 0;
+	while (i < *count && strcmp(list[i].site, one->site) != 0)
+		i++;
+	if (i == *count) {
+		list[(*count)++] = *one;
+		return;
 	}
-	return sum;
+	struct shm_maker *m = &list[i];
+	if (one->most > m->most) {
+		m->pid = one->pid;
+		m->most = one->most;
+	}
+	m->processes++;
+	m->files += one->files;
+	m->bytes += one->bytes;
+	m->first_ns = lower(m->first_ns, one->first_ns);
+	m->last_ns = higher(m->last_ns, one->last_ns);
 }
 
-/* The same by a moment. */
+/* The line that made most; files 0: there is none. */
+static struct shm_maker largest(const struct search *s, struct shm_maker *list)
+{
+	struct shm_maker most = { 0 };
+	size_t count = 0;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct model_shm_maker *m = &s->makers[i];
+		add(list, &count,
+		    &(struct shm_maker){ .site = s->lines[i],
+					 .pid = reader_process(s->sel->reader, m->process)->pid,
+					 .processes = 1,
+					 .files = m->all.files,
+					 .bytes = m->all.bytes,
+					 .most = m->all.bytes,
+					 .first_ns = m->first_ns,
+					 .last_ns = m->all.ns });
+	}
+	for (size_t i = 0; i < count; i++)
+		most = list[i].bytes > most.bytes || !i ? list[i] : most;
+	return most;
+}
+
+/* What a line had made by a moment, in all processes. */
 static struct model_shm_made made_by(const struct search *s, const char *line, uint64_t ns)
 {
 	struct model_shm_made sum = { .ns = ns };
@@ -96,24 +119,21 @@ static void find_growth(const struct search *s, struct shm_maker *line)
 int shm_maker_find(struct shm_maker *out, const struct selection *sel, const struct host_memory *system)
 {
 	struct search s = { .sel = sel, .system = system };
-	struct shm_maker most = { 0 };
-	bool whole = true;
 	s.count = model_shm_makers(sel->model, &s.makers);
 	s.lines = calloc(s.count + 1, sizeof(*s.lines));
-	for (size_t i = 0; s.lines && i < s.count; i++)
-		whole = (s.lines[i] = line_of(sel, &s.makers[i])) != NULL && whole;
-	for (size_t i = 0; s.lines && whole && i < s.count; i++) {
-		const struct shm_maker one = sum_of(&s, i);
-		most = one.bytes > most.bytes ? one : most;
-	}
-	if (most.files)
-		find_growth(&s, &most);
-	if (most.site)
-		most.site = strdup(most.site);
-	*out = most;
+	struct shm_maker *list = calloc(s.count + 1, sizeof(*list));
+	bool enough = s.lines && list;
+	for (size_t i = 0; enough && i < s.count; i++)
+		enough = (s.lines[i] = line_of(sel, &s.makers[i])) != NULL;
+	*out = enough ? largest(&s, list) : (struct shm_maker){ 0 };
+	if (out->files)
+		find_growth(&s, out);
+	if (out->site)
+		out->site = strdup(out->site);
+	enough = enough && (out->site || !out->files);
 	for (size_t i = 0; s.lines && i < s.count; i++)
 		free(s.lines[i]);
-	whole = whole && s.lines && (most.site || !most.files);
 	free(s.lines);
-	return whole ? 0 : error_memory();
+	free(list);
+	return enough ? 0 : error_memory();
 }

@@ -110,7 +110,7 @@ json_t *json_ruled_out(const struct diagnosis *diagnosis)
 	for (size_t i = 0; i < diagnosis->verdicts.ruled_out_count; i++) {
 		const struct verdict *v = &diagnosis->verdicts.ruled_out[i];
 		json_t *o = json_verdict(v, false, NULL);
-		json_object_set_new(o, "open", json_boolean(v->open));
+		json_object_set_new(o, "open", json_boolean(verdict_is_open(v)));
 		json_array_append_new(list, o);
 	}
 	return list;

@@ -55,10 +55,16 @@ static char *rate_text(const struct leak_group *g, double rate, const char *unit
 				     : output_format("%s/%s", BYTES((uint64_t)fabs(rate)), unit);
 }
 
+/* UINT64_MAX = no limit. */
+static bool is_over(double rate, uint64_t limit)
+{
+	return limit != UINT64_MAX && rate > (double)limit;
+}
+
 static int too_fast(const struct leaks *l, const struct leak_group *g, double rate, uint64_t limit, const char *unit,
 		    struct ci *ci)
 {
-	if (limit == UINT64_MAX || rate <= (double)limit)
+	if (!is_over(rate, limit))
 		return 0;
 	char *name = leaks_group_name(l, g), *grows = rate_text(g, rate, unit),
 	     *text = output_format("%s: grows by %s, more than %s/%s", name ? name : "", grows ? grows : "",
@@ -71,7 +77,7 @@ static int too_fast(const struct leaks *l, const struct leak_group *g, double ra
 /* Processes that pile up grow, too. */
 static int check_pile(const struct leaks *l, const struct leaks_limits *limits, struct ci *ci)
 {
-	if (!l->pile.count || limits->bytes_per_s == UINT64_MAX || l->pile.per_second <= (double)limits->bytes_per_s)
+	if (!is_over(l->pile.per_second, limits->bytes_per_s))
 		return 0;
 	return fails(ci, "processes over the limit",
 		     output_format("%u processes pile up: %s/s, more than %s/s", l->pile.count,
@@ -81,7 +87,7 @@ static int check_pile(const struct leaks *l, const struct leaks_limits *limits, 
 
 static int check_shm(const struct leaks *l, const struct leaks_limits *limits, struct ci *ci)
 {
-	if (!l->shm.growing || limits->bytes_per_s == UINT64_MAX || l->shm.per_second <= (double)limits->bytes_per_s)
+	if (!is_over(l->shm.per_second, limits->bytes_per_s))
 		return 0;
 	return fails(ci, "files over the limit",
 		     output_format("%s makes files in /dev/shm: %s/s, more than %s/s", l->shm.site,

@@ -91,7 +91,7 @@ static unsigned write_kinds(FILE *f, const char *before, const struct verdict *l
 {
 	unsigned kinds = 0;
 	for (size_t i = 0; i < count; i++)
-		if (list[i].open == open && (all || list[i].device == d))
+		if ((all || list[i].device == d) && verdict_is_open(&list[i]) == open)
 			fprintf(f, "%s%s", kinds++ ? ", " : before, verdict_title(list[i].kind));
 	return kinds;
 }
