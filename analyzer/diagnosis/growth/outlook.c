@@ -22,7 +22,7 @@
 #define OUTLOOK_RISES   0.1  /* of the most there was: by so much more was alive at the end than in the middle */
 #define EVENLY          0.75 /* of the rise before: so much follows it, where it rises at one pace */
 #define ONE_JUMP        0.8  /* of the rise: if more of it comes at once, it is a jump, and not growth */
-#define STILL_RISES     0.1  /* of the rise: the last quarter has so much more than the one before, or it is over */
+#define AT_ONCE         0.95 /* of the rise, within a twelfth of the run: the same */
 #define OLDER           1.25 /* times as old dies what dies late, in a backlog */
 #define IN_ORDER        0.05 /* of what is alive: less is older than what goes, and it is a queue */
 #define SINGLE          0.5  /* of what came, by stacks that made one block: it is no loop's */
@@ -151,11 +151,11 @@ static double largest_jump(const double *alive, unsigned from, unsigned count, u
 	return jump;
 }
 
-/* More and more is alive in the second half, to its end, and more than there was at any moment of the quarter before
- * it: by how much in all, and whether at one pace. 0: it isn't so, but an epoch, a day. */
+/* More and more is alive in the second half, and more than there was at any moment of the quarter before it: by how
+ * much in all, and whether at one pace. 0: it isn't so, but an epoch, a day. */
 static double rise(const double *alive, unsigned count, bool *evenly)
 {
-	const unsigned part = count / 6, half = count / 2, quarter = (count - half) / 4;
+	const unsigned part = count / 6, half = count / 2;
 	double means[3], most = 0, before = 0, late = 0;
 	*evenly = false;
 	if (count / 4 < OUTLOOK_LEAST)
@@ -171,11 +171,9 @@ static double rise(const double *alive, unsigned count, bool *evenly)
 		least = fmin(least, alive[at]);
 		late = fmax(late, alive[at]);
 	}
-	const double by = means[2] - means[0], more = fmin(by * 3 / 2, late - least), /* from the middle to the end */
-		last = mean_of(alive, count - quarter, count) - mean_of(alive, count - 2 * quarter, count - quarter),
-		     jump = fmax(fmax(means[1] - means[0], means[2] - means[1]),
-				 largest_jump(alive, half, count, part / 2 ? part / 2 : 1));
-	if (jump > ONE_JUMP * by || last < STILL_RISES * by)
+	const double by = means[2] - means[0], more = fmin(by * 3 / 2, late - least); /* from the middle to the end */
+	if (fmax(means[1] - means[0], means[2] - means[1]) > ONE_JUMP * by ||
+	    largest_jump(alive, half, count, part / 2 ? part / 2 : 1) > AT_ONCE * by)
 		return 0;
 	*evenly = means[2] - means[1] >= EVENLY * (means[1] - means[0]);
 	return means[0] < means[1] && means[1] < means[2] && fmin(more, most - before) >= OUTLOOK_RISES * most ? more
