@@ -21,6 +21,7 @@ struct entry {
 /* One model site with its part of the measure. */
 struct part {
 	uint32_t owner, stack;
+	uint32_t first; /* its place among all parts, then that of the first one of its stack */
 	const struct model_site *site;
 };
 
@@ -241,7 +242,7 @@ static struct owner *new_owner(struct builder *b)
 		s->owners = owners;
 		b->owner_room = room;
 	}
-	s->owners[s->count] = (struct owner){ 0 };
+	s->owners[s->count] = (struct owner){ .number = (unsigned)s->count };
 	return &s->owners[s->count++];
 }
 
@@ -304,7 +305,7 @@ static uint32_t stack_of(const struct builder *b, const struct model_process *mp
 
 static int add_part(struct builder *b, const struct model_process *mp, const struct model_site *site)
 {
-	struct part part = { .site = site, .stack = stack_of(b, mp, site) };
+	struct part part = { .site = site, .stack = stack_of(b, mp, site), .first = (uint32_t)b->count };
 	if (!passes_filter(b, part.stack))
 		return 0;
 	int e = find_owner(b, site, part.stack, &part.owner);
@@ -366,6 +367,7 @@ static int add_list(struct builder *b, const struct model *m)
 /* ---- members ------------------------------------------------------------------------------------------- */
 
 RADIX_SORT(sort_by_stack, struct part, s->stack)
+RADIX_SORT(sort_by_first, struct part, s->first)
 
 static int larger_stack(const void *a, const void *b)
 {
@@ -374,7 +376,7 @@ static int larger_stack(const void *a, const void *b)
 		return x->bytes > y->bytes ? -1 : 1;
 	if (x->blocks != y->blocks)
 		return x->blocks > y->blocks ? -1 : 1;
-	return (x->stack > y->stack) - (x->stack < y->stack);
+	return (x->first > y->first) - (x->first < y->first);
 }
 
 static void put_largest_first(struct owner_stack *stacks, size_t count)
@@ -395,8 +397,7 @@ static int larger_owner(const void *a, const void *b)
 		return x->bytes > y->bytes ? -1 : 1;
 	if (x->blocks != y->blocks)
 		return x->blocks > y->blocks ? -1 : 1;
-	uint32_t i = x->stack_count ? x->stacks->stack : 0, k = y->stack_count ? y->stacks->stack : 0;
-	return (i > k) - (i < k);
+	return (x->number > y->number) - (x->number < y->number);
 }
 
 /* What parts of an owner add up to: exactly known ones and estimates. */
@@ -467,7 +468,8 @@ static void fill_owner(const struct builder *b, struct owner *o, const struct pa
 	for (size_t i = 0; i < n; i++) {
 		const struct part *part = &parts[i];
 		if (i == 0 || part->stack != parts[i - 1].stack)
-			o->stacks[o->stack_count++] = (struct owner_stack){ .stack = part->stack };
+			o->stacks[o->stack_count++] =
+				(struct owner_stack){ .stack = part->stack, .first = part->first };
 		add_to_sums(b, &sums, &o->stacks[o->stack_count - 1], part);
 		o->members[o->member_count++] = part->site;
 	}
@@ -589,11 +591,21 @@ static int add_absent(struct builder *b, const struct model_process *mp)
 	return e;
 }
 
-/* Each owner's parts side by side, by stack, and those of one stack in the order in which they were added, that is by
- * process; to[owner] is where they end. */
+/* Those of a stack side by side, in the order in which they were added; stacks in the order of their first ones. (The
+ * numbers of stacks depend on what was asked of them before.) */
+static int sort_parts(struct builder *b)
+{
+	int e = sort_by_stack(&b->parts, b->count);
+	for (size_t i = 1; e == 0 && i < b->count; i++)
+		if (b->parts[i].stack == b->parts[i - 1].stack)
+			b->parts[i].first = b->parts[i - 1].first;
+	return e ? e : sort_by_first(&b->parts, b->count);
+}
+
+/* Each owner's parts side by side, by stack; to[owner] is where they end. */
 static int gather_parts(struct builder *b, size_t *to)
 {
-	int e = b->count ? sort_by_stack(&b->parts, b->count) : 0;
+	int e = b->count ? sort_parts(b) : 0;
 	struct part *parts = e ? NULL : malloc((b->count + 1) * sizeof(*parts));
 	if (!parts)
 		return error_memory();

@@ -52,12 +52,14 @@ struct owner_sum {
 
 struct owner_stack {
 	uint32_t stack;
+	uint32_t first; /* less than that of a stack whose first site comes later in the model */
 	uint64_t bytes, blocks;
 };
 
 struct owner {
-	char *label; /* what it is grouped by, or NULL: then `frame` says it */
-	bool folded; /* by query.fold */
+	unsigned number; /* in the order of their first sites in the model */
+	char *label;     /* what it is grouped by, or NULL: then `frame` says it */
+	bool folded;     /* by query.fold */
 	/* the same in each result of queries that differ in what they measure alone */
 	struct owner_key {
 		uint64_t a, b, c;

@@ -71,7 +71,7 @@ static int by_bytes(const void *a, const void *b)
 	const struct path *x = a, *y = b;
 	if (x->sum.bytes != y->sum.bytes)
 		return x->sum.bytes > y->sum.bytes ? -1 : 1;
-	return (x->sum.stack > y->sum.stack) - (x->sum.stack < y->sum.stack);
+	return (x->sum.first > y->sum.first) - (x->sum.first < y->sum.first);
 }
 
 static int by_look(const void *a, const void *b)
