@@ -28,19 +28,21 @@ bool pattern_matches(const char *pattern, const char *text)
 
 enum { RULES = sizeof(rules) / sizeof(*rules) };
 
-/* The rules worth comparing with a text that begins so, in order; ends with NULL. */
-static const struct rule *const *rules_for(unsigned char first)
+/* The rules worth comparing with a text that begins so, in order; ends with RULES. */
+static const uint16_t *rules_for(unsigned char first)
 {
-	static const struct rule **lists[256];
-	if (!lists[first]) {
+	static uint16_t lists[256][RULES + 1];
+	static bool made[256];
+	uint16_t *list = lists[first];
+	if (!made[first]) {
 		size_t n = 0;
-		const struct rule **list = calloc(RULES + 1, sizeof(*list));
-		for (size_t i = 0; list && i < RULES; i++)
+		for (size_t i = 0; i < RULES; i++)
 			if ((unsigned char)*rules[i].pattern == first || *rules[i].pattern == '*')
-				list[n++] = &rules[i];
-		lists[first] = list;
+				list[n++] = (uint16_t)i;
+		list[n] = RULES;
+		made[first] = true;
 	}
-	return lists[first];
+	return list;
 }
 
 enum frame_class frame_classify(const struct frame *f)
@@ -53,10 +55,11 @@ enum frame_class frame_classify(const struct frame *f)
 	const char *library = slash ? slash + 1 : f->library;
 	const bool python = library && strstr(library, "python");
 	const char *text = f->name ? f->name : library;
-	const struct rule *const *r = text ? rules_for((unsigned char)*text) : NULL;
-	for (; r && *r; r++)
-		if (((*r)->what == LIBRARY) == !f->name && ((*r)->what != PYTHON || python) &&
-		    pattern_matches((*r)->pattern, text))
-			return (*r)->class;
+	for (const uint16_t *n = text ? rules_for((unsigned char)*text) : NULL; n && *n < RULES; n++) {
+		const struct rule *r = &rules[*n];
+		if ((r->what == LIBRARY) == !f->name && (r->what != PYTHON || python) &&
+		    pattern_matches(r->pattern, text))
+			return r->class;
+	}
 	return FRAME_PLAIN;
 }
