@@ -92,8 +92,9 @@ $(SHIM_SHARED): $(B)/shim/%.o: % | $(B)/.compiler
 	@mkdir -p $(@D)
 	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<
 
+# At fixed addresses, as what it keeps of an analysis has pointers to its constants: analyzer/util/memory/memory.h.
 $(B)/memtrace: $(ANALYZER)
-	$(SAY)$(CC) -Wl,--build-id=sha1 -o $@ $^ $(LDFLAGS) $(LIBS)
+	$(SAY)$(CC) -no-pie -Wl,--build-id=sha1 -o $@ $^ $(LDFLAGS) $(LIBS)
 
 # A program that needs nothing of the system, and the library beside it: for Linux without glibc (Alpine), whose loader takes the library as
 # it is. What is opened at run time can't be: NVIDIA's NVML, debuginfod.
@@ -118,7 +119,7 @@ setup-musl: ; $(SETUP) musl
 $(ANALYZER): WARN += -Wmissing-prototypes
 $(ANALYZER): $(B)/%.o: % | $(B)/.deps
 	@mkdir -p $(@D)
-	$(COMPILE) -c -o $@ $<
+	$(COMPILE) -include analyzer/util/memory/names.h -c -o $@ $<
 
 # The page's scripts are in the program. They are bundled from npm's packages, without which everything else is built all the same.
 PAGE = $(B)/page/page.js $(B)/page/page.css
@@ -183,6 +184,8 @@ $(B)/libanalyzer.a: $(filter-out $(B)/analyzer/commands/main.c.o,$(ANALYZER))
 $(UNITS): $(B)/%: %.c $(B)/libanalyzer.a
 	@mkdir -p $(@D)
 	$(COMPILE) -MF $@.d -o $@ $< $(B)/libanalyzer.a $(LDFLAGS) $(LIBS)
+# Its range of addresses is a program's at fixed ones.
+$(B)/tests/unit/test_memory: LDFLAGS += -no-pie
 TSAN_READER := $(wildcard $(addsuffix *.c,analyzer/reader/ analyzer/reader/*/ analyzer/util/ analyzer/util/*/ format/))
 $(B)/tests/unit/tsan_ahead: TSAN_WITH = $(TSAN_READER) -lzstd -lz -lm
 $(B)/tests/unit/tsan_ahead: $(TSAN_READER)

@@ -1,5 +1,6 @@
 #include "analyzer/util/output.h"
 
+#include "analyzer/util/memory/memory.h"
 #include "analyzer/util/print.h"
 #include "format/text.h"
 
@@ -261,7 +262,7 @@ char *output_format(const char *format, ...)
 	va_start(args, format);
 	int n = vasprintf(&text, format, args);
 	va_end(args);
-	return n < 0 ? NULL : text;
+	return n < 0 ? NULL : mem_adopt(text, (size_t)n + 1);
 }
 
 /* Behind as much of the text as fits into so many columns. */
