@@ -1,5 +1,6 @@
 #include "analyzer/help/version.h"
 #include "analyzer/util/print.h"
+#include "analyzer/util/system/own_build_id.h"
 #include "format/format.h"
 #include "format/version.h"
 
@@ -14,47 +15,9 @@
 #include <zlib.h>
 #include <zstd.h>
 
-/* ---- the build id: the GNU note of this program's own file ------------------------------------------------- */
-
-struct own_note {
-	const unsigned char *bytes; /* borrowed from the mapped program; NULL = it has none */
-	size_t count;
-};
-
-static size_t padded(size_t bytes)
-{
-	return (bytes + 3) & ~(size_t)3;
-}
-
-static void look_into(const char *at, const char *end, struct own_note *found)
-{
-	while ((size_t)(end - at) >= sizeof(ElfW(Nhdr))) {
-		const ElfW(Nhdr) *head = (const void *)at;
-		const char *name = at + sizeof(*head), *bytes = name + padded(head->n_namesz);
-		if (head->n_type == NT_GNU_BUILD_ID && head->n_namesz == sizeof(ELF_NOTE_GNU) &&
-		    !memcmp(name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)))
-			*found = (struct own_note){ (const unsigned char *)bytes, head->n_descsz };
-		at = bytes + padded(head->n_descsz);
-	}
-}
-
-/* The program comes first. */
-static int find_build_id(struct dl_phdr_info *info, size_t size, void *found)
-{
-	(void)size;
-	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		const char *at = (const char *)(uintptr_t)(info->dlpi_addr + p->p_vaddr);
-		if (p->p_type == PT_NOTE)
-			look_into(at, at + p->p_memsz, found);
-	}
-	return 1;
-}
-
 static void print_build_id(void)
 {
-	struct own_note id = { NULL, 0 };
-	dl_iterate_phdr(find_build_id, &id);
+	const struct own_build_id id = own_build_id();
 	print("  build id      ");
 	for (size_t i = 0; i < id.count; i++)
 		print("%02x", id.bytes[i]);
