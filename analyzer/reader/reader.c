@@ -164,6 +164,40 @@ bool reader_ended(const struct reader *r)
 	return true;
 }
 
+/* Nothing is left in its rings, or nobody is there who could write them; in a ring directory others' files are near. */
+static bool is_finished(const struct image *im)
+{
+	const struct session *s = im->session;
+	return im->process.state != PROCESS_RUNNING && (im->trace.end || (!s->recorder && !s->raw_prefix));
+}
+
+bool reader_is_finished(const struct reader *r)
+{
+	for (size_t i = 0; i < r->image_count; i++)
+		if (!is_finished(r->images[i]))
+			return false;
+	return true;
+}
+
+static void forget_files(struct image *im)
+{
+	im->info_file.fd = im->node_file.fd = im->young_file.fd = im->raw.file.fd = im->trace.file.fd = -1;
+}
+
+int reader_resume(struct reader *r, const char *const *dirs)
+{
+	for (size_t i = 0; i < r->image_count; i++)
+		forget_files(r->images[i]);
+	for (size_t i = 0; i < r->session_count; i++) {
+		r->sessions[i].file.fd = -1;
+		r->sessions[i].dir = dirs[i];
+	}
+	raise_file_limit();
+	r->codec = codec_new();
+	r->ahead = r->codec ? ahead_new(r->codec) : NULL;
+	return r->ahead ? memory_bound_enforce() : error_memory();
+}
+
 void reader_release(struct reader *r)
 {
 	if (r->ahead)

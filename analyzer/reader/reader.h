@@ -330,6 +330,11 @@ int reader_refresh(struct reader *r);
 enum { READER_MORE = 4096 }; /* new processes that there is room for; with more it is -MT_ECHANGED */
 bool reader_ended(const struct reader *r);
 
+/* Of a kept analysis (analysis/index.h): whether nothing will be added to its files; and what begins anew in another
+ * process, for the same directories. 0 or an error. */
+bool reader_is_finished(const struct reader *r);
+int reader_resume(struct reader *r, const char *const *dirs);
+
 /* After a pass: frees what was needed to read events. It is made again when events are read again. */
 void reader_release(struct reader *r);
 

@@ -143,6 +143,19 @@ int samples_open(struct samples **out, struct reader *r)
 	return e;
 }
 
+int samples_resume(struct samples *s)
+{
+	int e = 0;
+	for (size_t i = 0; !e && i < s->source_count; i++) {
+		struct samples_source *src = &s->sources[i];
+		const bool was_open = file_is_open(&src->file);
+		src->file.fd = -1;
+		src->scan = NULL; /* it belongs to who follows a trace */
+		e = was_open ? file_resume(&src->file) : 0;
+	}
+	return e;
+}
+
 int samples_refresh(struct samples *s)
 {
 	int e = 0;

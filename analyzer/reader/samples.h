@@ -79,6 +79,9 @@ struct sample_state {
 int samples_open(struct samples **out, struct reader *r);
 void samples_close(struct samples *s); /* NULL is fine */
 
+/* Of a kept analysis (analysis/index.h): opens the files anew, in another process. 0 or an error. */
+int samples_resume(struct samples *s);
+
 /* Reads what has been written since. Call reader_refresh() before, as subjects may be processes that are new. */
 int samples_refresh(struct samples *s);
 

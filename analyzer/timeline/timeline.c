@@ -65,6 +65,11 @@ void timeline_free(struct timeline *timeline)
 	free(timeline);
 }
 
+int timeline_resume(struct timeline *timeline)
+{
+	return timeline->samples ? samples_resume(timeline->samples) : 0;
+}
+
 /* ---- passes -------------------------------------------------------------------------------------------- */
 
 static void first_event(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread)

@@ -21,6 +21,8 @@
 struct timeline;
 
 struct timeline *timeline_new(void);
+/* Of a kept analysis (analysis/index.h). 0 or an error. */
+int timeline_resume(struct timeline *timeline);
 void timeline_free(struct timeline *timeline);
 
 /* Adds the timeline's own callbacks to the query. Those that it has already are called first. */

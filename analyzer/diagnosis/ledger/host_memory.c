@@ -441,6 +441,11 @@ int host_memory_open(struct host_memory **out, struct reader *r)
 	return e;
 }
 
+int host_memory_resume(struct host_memory *s)
+{
+	return samples_resume(s->samples);
+}
+
 void host_memory_close(struct host_memory *s)
 {
 	if (!s)

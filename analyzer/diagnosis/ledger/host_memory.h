@@ -117,6 +117,8 @@ struct host_moment {
 };
 
 int host_memory_open(struct host_memory **out, struct reader *r);
+/* Of a kept analysis (analysis/index.h). 0 or an error. */
+int host_memory_resume(struct host_memory *s);
 void host_memory_close(struct host_memory *s); /* NULL is fine */
 
 const struct samples *host_memory_samples(const struct host_memory *s); /* never NULL */

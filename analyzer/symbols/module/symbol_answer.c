@@ -3,6 +3,7 @@
 #include "format/format.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 static void put_number(FILE *to, uint64_t value)
 {
@@ -15,6 +16,15 @@ static void put_text(FILE *to, const char *text)
 	size_t n = text ? strlen(text) + 1 : 0;
 	put_number(to, n);
 	fwrite(text ? text : "", n, 1, to);
+}
+
+bool symbol_opened_is_unchanged(const struct symbol_opened *o)
+{
+	struct stat st;
+	if (stat(o->path, &st) || !S_ISREG(st.st_mode))
+		return o->size_and_1 == 0;
+	uint64_t written_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+	return o->size_and_1 == (uint64_t)st.st_size + 1 && o->written_ns == written_ns;
 }
 
 void symbol_answer_put_opened(FILE *to, const struct symbol_opened *o)

@@ -22,6 +22,9 @@ struct symbol_opened {
 	uint64_t written_ns;
 };
 
+/* Whether the file is as it was then: the same size, written to last at the same time; or missing still. */
+bool symbol_opened_is_unchanged(const struct symbol_opened *);
+
 void symbol_answer_put_opened(FILE *to, const struct symbol_opened *);
 void symbol_answer_put_place(FILE *to, uint64_t address, const struct frame *frames, size_t count);
 

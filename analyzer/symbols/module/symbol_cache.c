@@ -80,24 +80,21 @@ static bool index_places(struct symbol_cache *c)
 	return c->known;
 }
 
-static bool is_as_it_was(const struct symbol_opened *o)
-{
-	struct stat st;
-	if (stat(o->path, &st) || !S_ISREG(st.st_mode))
-		return o->size_and_1 == 0;
-	uint64_t written_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
-	return o->size_and_1 == (uint64_t)st.st_size + 1 && o->written_ns == written_ns;
-}
-
 /* The module's own file is the first. */
 static bool files_are_as_they_were(const struct symbol_cache *c, const char *path)
 {
 	struct symbol_opened o;
 	bool own = false;
 	for (struct varint_in in = reading(&c->opened, 0); in.at < in.end; own = true)
-		if (!symbol_answer_get_opened(&in, &o) || (!own && strcmp(o.path, path) != 0) || !is_as_it_was(&o))
+		if (!symbol_answer_get_opened(&in, &o) || (!own && strcmp(o.path, path) != 0) ||
+		    !symbol_opened_is_unchanged(&o))
 			return false;
 	return own;
+}
+
+bool symbol_cache_is_unchanged(const struct symbol_cache *c, const char *path)
+{
+	return !c->opened.count || files_are_as_they_were(c, path);
 }
 
 static uint32_t checksum(struct head h, const void *stored)

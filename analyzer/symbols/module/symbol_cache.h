@@ -24,6 +24,9 @@ struct symbol_cache *symbol_cache_open(const char *dir, const struct module_id *
  * known. */
 bool symbol_cache_find(const struct symbol_cache *, uint64_t address, struct frame *frames, size_t *count);
 
+/* Whether the files that its answers come from are as they were. `path`: the module's. */
+bool symbol_cache_is_unchanged(const struct symbol_cache *, const char *path);
+
 /* Adds an answer of the worker (symbol_answer.h): files, and places that are not known yet. */
 void symbol_cache_add(struct symbol_cache *, const void *opened, size_t opened_bytes, const void *places,
 		      size_t places_bytes);

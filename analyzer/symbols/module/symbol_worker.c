@@ -467,6 +467,11 @@ void symbol_worker_free(struct symbol_worker *w)
 	free(w);
 }
 
+void symbol_worker_forget(struct symbol_worker *w)
+{
+	w->keeper = 0;
+}
+
 static const char *reason(int status)
 {
 	if (WIFEXITED(status) && WEXITSTATUS(status) == END_MEMORY)
@@ -519,6 +524,14 @@ static bool take_places(const uint8_t *bytes, size_t n, symbol_worker_take *take
 	return true;
 }
 
+static void take_opened(const uint8_t *bytes, size_t n, const struct symbol_question *q, void *data)
+{
+	struct varint_in in = { bytes, bytes + n, 0 };
+	struct symbol_opened o;
+	while (in.at < in.end && symbol_answer_get_opened(&in, &o))
+		q->opened(data, &o);
+}
+
 static bool get_answer(struct symbol_worker *w, const struct symbol_question *q, struct answer *a,
 		       symbol_worker_take *take, void *data)
 {
@@ -528,6 +541,8 @@ static bool get_answer(struct symbol_worker *w, const struct symbol_question *q,
 	uint8_t *bytes = malloc(a->opened_bytes + a->bytes + 1);
 	bool good = bytes && receive(w->fd, bytes, a->opened_bytes + a->bytes) &&
 		    take_places(bytes + a->opened_bytes, a->bytes, take, data);
+	if (good)
+		take_opened(bytes, a->opened_bytes, q, data);
 	if (good && a->state == SYMBOLS_READ && q->cache)
 		symbol_cache_add(q->cache, bytes, a->opened_bytes, bytes + a->opened_bytes, a->bytes);
 	free(bytes);

@@ -12,6 +12,7 @@
 #include "analyzer/symbols/module/symbols.h"
 
 struct symbol_cache;
+struct symbol_opened;
 struct symbol_worker;
 
 struct symbol_worker *symbol_worker_new(void);
@@ -20,6 +21,8 @@ struct symbol_worker *symbol_worker_new(void);
  * small, and safe while it has no threads, whose locks would never be released in the child. True = it runs. */
 bool symbol_worker_start(struct symbol_worker *);
 void symbol_worker_free(struct symbol_worker *);
+/* It was another process's: this one has none yet. */
+void symbol_worker_forget(struct symbol_worker *);
 
 struct symbol_question {
 	struct module_id id;
@@ -27,6 +30,8 @@ struct symbol_question {
 	size_t count;
 	bool more;                  /* the file stays open, as other questions about it may follow */
 	struct symbol_cache *cache; /* is told the answer; NULL: none */
+	/* called for each file that was asked for; its path is valid during the call only */
+	void (*opened)(void *data, const struct symbol_opened *);
 };
 
 /* Gets the answer for one address: frames as of module_file_find(), valid during the call only. */

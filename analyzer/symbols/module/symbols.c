@@ -1,6 +1,7 @@
 #include "analyzer/symbols/module/symbols.h"
 
 #include "analyzer/symbols/module/demangle.h"
+#include "analyzer/symbols/module/symbol_answer.h"
 #include "analyzer/symbols/module/symbol_cache.h"
 #include "analyzer/symbols/module/symbol_worker.h"
 #include "analyzer/util/error.h"
@@ -20,6 +21,13 @@ struct text {
 };
 
 #define NAME_BYTES 64 /* of a program, as it was called */
+
+/* A file that the worker asked for. */
+struct opened {
+	UT_hash_handle hh;
+	struct symbol_opened file; /* path: the one below */
+	char path[];
+};
 
 /* The short form of a function's name. */
 struct name {
@@ -61,11 +69,19 @@ struct symbols {
 	struct place *places;
 	struct name *names;
 	struct text *texts;
+	struct opened *opened; /* by path */
 	struct symbol_worker *worker;
 	bool open_none;
 	const char *cache; /* MEMTRACE_SYMBOL_CACHE, a folder; NULL: none */
 	char *servers;     /* DEBUGINFOD_URLS as it was */
 };
+
+static void find_cache(struct symbols *s)
+{
+	s->cache = getenv(SYMBOL_CACHE_SETTING);
+	if (s->cache && !*s->cache)
+		s->cache = NULL;
+}
 
 struct symbols *symbols_new(void)
 {
@@ -80,9 +96,7 @@ struct symbols *symbols_new(void)
 	const char *servers = getenv(SERVERS);
 	s->servers = servers ? strdup(servers) : NULL;
 	unsetenv(SERVERS); /* offline means offline: libdwfl would ask servers for each module */
-	s->cache = getenv(SYMBOL_CACHE_SETTING);
-	if (s->cache && !*s->cache)
-		s->cache = NULL;
+	find_cache(s);
 	return s;
 }
 
@@ -121,6 +135,12 @@ void symbols_free(struct symbols *s)
 		HASH_DEL(s->modules, module);
 		symbol_cache_close(module->cache);
 		free(module);
+	}
+	struct opened *opened, *next_opened;
+	HASH_ITER(hh, s->opened, opened, next_opened)
+	{
+		HASH_DEL(s->opened, opened);
+		free(opened);
 	}
 	struct name *name, *next_name;
 	HASH_ITER(hh, s->names, name, next_name)
@@ -336,13 +356,44 @@ static size_t ask_cache(struct asking *a, uint64_t *addresses, size_t count)
 }
 
 /* Once it can't be read it isn't tried again. */
+static void note_opened(void *data, const struct symbol_opened *o)
+{
+	struct asking *a = data;
+	struct opened *known;
+	const size_t n = strlen(o->path);
+	HASH_FIND(hh, a->symbols->opened, o->path, n, known);
+	if (known || !(known = malloc(sizeof(*known) + n + 1)))
+		return;
+	memcpy(known->path, o->path, n + 1);
+	known->file = *o;
+	known->file.path = known->path;
+	HASH_ADD_KEYPTR(hh, a->symbols->opened, known->path, n, known);
+}
+
+bool symbols_are_unchanged(const struct symbols *s)
+{
+	for (const struct opened *o = s->opened; o; o = o->hh.next)
+		if (!symbol_opened_is_unchanged(&o->file))
+			return false;
+	for (const struct symbol_module *m = s->modules; m; m = m->hh.next)
+		if (m->cache && !symbol_cache_is_unchanged(m->cache, m->path))
+			return false;
+	return true;
+}
+
+void symbols_resume(struct symbols *s)
+{
+	symbol_worker_forget(s->worker);
+	find_cache(s);
+}
+
 static void ask(struct symbols *s, struct symbol_module *m, uint64_t *addresses, size_t count, bool more)
 {
 	struct asking a = { s, m };
 	if (s->open_none || (m->state != SYMBOLS_UNREAD && m->state != SYMBOLS_READ))
 		return;
 	count = ask_cache(&a, addresses, count);
-	struct symbol_question q = { symbols_id(m), addresses, count, more, m->cache };
+	struct symbol_question q = { symbols_id(m), addresses, count, more, m->cache, note_opened };
 	if (count)
 		m->state = symbol_worker_ask(s->worker, &q, take_place, &a, &m->why);
 }

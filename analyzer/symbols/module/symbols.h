@@ -88,6 +88,11 @@ void symbols_use_servers(struct symbols *);
  * thread is made. */
 void symbols_prepare(struct symbols *);
 
+/* Of a kept analysis (analysis/index.h): whether the files that names come from are as they were; and what begins anew
+ * in another process. */
+bool symbols_are_unchanged(const struct symbols *);
+void symbols_resume(struct symbols *);
+
 /* From now on no file of a module is opened: only addresses given to symbols_add_known() have names. */
 void symbols_open_none(struct symbols *);
 
