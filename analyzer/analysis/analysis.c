@@ -1,7 +1,9 @@
 #include "analyzer/analysis/analysis.h"
 
+#include "analyzer/analysis/index.h"
 #include "analyzer/analysis/open.h"
 #include "analyzer/util/error.h"
+#include "analyzer/util/memory/memory.h"
 
 #include <pthread.h>
 
@@ -87,7 +89,7 @@ static int watch_windows(struct analysis *a, const struct selection *sel)
 	return 0;
 }
 
-int analysis_run(struct analysis *a, struct selection *sel, unsigned wants, int (*beside)(void *arg), void *arg)
+static int make(struct analysis *a, struct selection *sel, unsigned wants, int (*beside)(void *arg), void *arg)
 {
 	bool diagnosed = wants & (ANALYSIS_CATEGORIES | ANALYSIS_DIAGNOSIS);
 	*a = (struct analysis){ 0 };
@@ -110,6 +112,23 @@ int analysis_run(struct analysis *a, struct selection *sel, unsigned wants, int 
 		e = diagnosis_make(a->diagnosis);
 	else if (e == 0 && diagnosed)
 		e = diagnosis_categories(a->diagnosis);
+	return e;
+}
+
+int analysis_run(struct analysis *a, struct selection *sel, unsigned wants, int (*beside)(void *arg), void *arg)
+{
+	struct index index;
+	int e = index_take(&index, sel, a, wants);
+	if (e > 0) {
+		e = beside ? beside(arg) : 0;
+	} else if (e == 0) {
+		const bool before = mem_use(mem_has(sel));
+		e = make(a, sel, wants, beside, arg);
+		mem_use(before);
+		if (e == 0)
+			index_keep(&index, sel, a, wants);
+	}
+	index_fini(&index);
 	return e;
 }
 

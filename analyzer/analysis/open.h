@@ -4,6 +4,10 @@
 
 #include "analyzer/model/selection/selection.h"
 
+/* open_trace.c. Makes the dirs of the options those of single traces: a packed file of several stands for all of them,
+ * and without a word on the command line it is the newest trace here. 0 or -MT_E*. */
+int open_settle_dirs(struct options *o);
+
 /* options_parse(); where the command line names no trace, the newest one in the working directory is taken. For specs
  * without OPTIONS_NO_DIRS. Returns as options_parse(). */
 int open_options(const struct option_spec *spec, void *values, int argc, char **argv);
@@ -22,7 +26,7 @@ void selection_close(struct selection *sel);
 int selection_command(const struct option_spec *spec, void *values, int argc, char **argv,
 		      int (*f)(struct selection *sel));
 /* The same after the options: opens the trace, calls f, closes it. */
-int selection_answer(void *values, int (*f)(struct selection *sel));
+int selection_answer(const struct option_spec *spec, void *values, int (*f)(struct selection *sel));
 
 /* Completes the query by --from, --to, --at and --by, and runs the model. */
 int selection_run(struct selection *sel, struct model_query *q);

@@ -41,7 +41,7 @@ const struct option_spec cmd_export_spec = {
 	"snapshot also what happened up to then. Stacks below 0.1 % are one row,\n"
 	"and so are imported modules; --all has every stack.",
 	rows,
-	OPTIONS_TEXT,
+	OPTIONS_TEXT | OPTIONS_INDEX,
 	"  memtrace export --format folded | flamegraph.pl --countname=bytes > peak.svg\n"
 	"  memtrace export --format speedscope -o peak.speedscope.json\n"
 	"  memtrace export --format pprof -o peak.pb.gz       # pprof -http=: peak.pb.gz\n"

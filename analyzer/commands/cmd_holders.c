@@ -220,7 +220,7 @@ int cmd_holders(int argc, char **argv)
 	if (e)
 		options_free(&o.common);
 	else
-		e = selection_answer(&o, o.scan ? scan_answer : answer);
+		e = selection_answer(&cmd_holders_spec, &o, o.scan ? scan_answer : answer);
 	memory_copy_free(&copied);
 	free(dir);
 	return e;

@@ -45,7 +45,7 @@ const struct option_spec cmd_html_spec = {
 	"time, a flame graph of any moment or range, the map of segments and holes,\n"
 	"owners, growth, processes. Prints the path of the file.",
 	rows,
-	OPTIONS_TEXT,
+	OPTIONS_TEXT | OPTIONS_INDEX,
 	"  memtrace html                           # of the newest trace here\n"
 	"  memtrace html -o report.html --process worker\n"
 	"  memtrace html --by thread               # which thread allocated what\n",
@@ -106,7 +106,7 @@ static int html_redacted(struct html_options *o)
 		o->common.dirs[0] = path;
 		o->common.ndirs = 1;
 		o->common.shown = "redacted.tar.zst";
-		e = selection_answer(o, html);
+		e = selection_answer(&cmd_html_spec, o, html);
 	} else {
 		options_free(&o->common);
 	}
@@ -121,5 +121,5 @@ int cmd_html(int argc, char **argv)
 	int e = open_options(&cmd_html_spec, &o, argc, argv);
 	if (e)
 		return e > 0 ? 0 : e;
-	return o.redact ? html_redacted(&o) : selection_answer(&o, html);
+	return o.redact ? html_redacted(&o) : selection_answer(&cmd_html_spec, &o, html);
 }

@@ -40,7 +40,7 @@ const struct option_spec cmd_leaks_spec = {
 	"that grow. What libraries, interpreter and imported modules usually keep is\n"
 	"folded into one line.",
 	rows,
-	0,
+	OPTIONS_INDEX,
 	"  memtrace leaks -n 30\n"
 	"  memtrace leaks --fail-over 1M/step      # for CI\n",
 	"Read: docs/leaks.md; docs/MARKS.md on steps",

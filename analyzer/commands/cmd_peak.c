@@ -37,7 +37,7 @@ const struct option_spec cmd_peak_spec = {
 	"Everything that was alive at one moment, by owner: at the peak (each kind of\n"
 	"memory and each device at its own), or at another moment with --at.",
 	rows,
-	0,
+	OPTIONS_INDEX,
 	"  memtrace peak --by function -n 30\n"
 	"  memtrace peak --at oom                  # when device memory ran out\n"
 	"  memtrace peak --by holder               # by what kept it; memtrace holders\n",

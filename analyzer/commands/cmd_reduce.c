@@ -102,5 +102,5 @@ int cmd_reduce(int argc, char **argv)
 		options_free(&o.common);
 		return error_set(MT_EUSAGE, "reduce", ERROR_NO_OFFSET, "takes one trace; memtrace fleet takes many");
 	}
-	return selection_answer(&o, answer);
+	return selection_answer(&cmd_reduce_spec, &o, answer);
 }

@@ -32,7 +32,7 @@ const struct option_spec cmd_report_spec = {
 	"the memory was and whose, and what was lost while recording. Its words are\n"
 	"explained by memtrace help words.",
 	rows,
-	0,
+	OPTIONS_INDEX,
 	"  memtrace report                         # of the newest trace here\n"
 	"  memtrace report --all                   # everything, on a larger screen\n"
 	"  memtrace report --process worker --from phase:train\n",

@@ -1,5 +1,6 @@
 /* memtrace timeline: live bytes over time, as bars, CSV or JSON. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/analysis/analysis.h"
 #include "analyzer/analysis/open.h"
 #include "analyzer/report/timeline/timeline_rows.h"
 #include "analyzer/report/timeline/timeline_screen.h"
@@ -25,7 +26,7 @@ const struct option_spec cmd_timeline_spec = {
 	"resident and swapped: a chart. --by step: low and high point of each step;\n"
 	"--by phase: what was live at its start, and its peak.",
 	rows,
-	0,
+	OPTIONS_INDEX,
 	"  memtrace timeline --from 10 --to 20\n"
 	"  memtrace timeline --csv > live.csv\n",
 	"Read: docs/timeline.md; docs/MARKS.md on steps and phases",
@@ -48,25 +49,21 @@ static int run(struct selection *sel)
 {
 	struct model_query q = MODEL_QUERY_ALL;
 	struct all_sample_series *sampled;
+	struct analysis a = { 0 };
 	if (sel->options->csv && sel->options->rows)
 		return error_set(MT_EUSAGE, "-n", ERROR_NO_OFFSET, "not with --csv, which has all rows");
 	if (sel->options->by == BY_STEP || sel->options->by == BY_PHASE)
 		return timeline_by_step(sel);
 	/* in a pipe it is the chart alone; phases, for the plot, take another pass */
 	const bool plots = output_is_terminal() && !sel->options->json && !sel->options->csv;
-	struct timeline *timeline = plots ? timeline_new() : NULL;
-	if (timeline)
-		timeline_attach(timeline, &q);
-	int e = selection_run(sel, &q);
-	if (e >= 0 && timeline)
-		e = timeline_run(timeline, sel);
+	int e = plots ? analysis_run(&a, sel, ANALYSIS_TIMELINE, NULL, NULL) : selection_run(sel, &q);
 	if (e >= 0)
 		e = sample_series_open(&sampled, sel);
 	if (e >= 0) {
-		e = show(sel, timeline, sampled);
+		e = show(sel, a.timeline, sampled);
 		sample_series_close(sampled);
 	}
-	timeline_free(timeline);
+	analysis_free(&a);
 	return e;
 }
 

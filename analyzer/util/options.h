@@ -134,7 +134,9 @@ struct option_row {
 enum option_spec_flag {
 	OPTIONS_STOP = 1,    /* the first word that is no option ends the options (memtrace run CMD ...) */
 	OPTIONS_NO_DIRS = 2, /* the value struct does not begin with struct options: words are not kept in it */
-	OPTIONS_TEXT = 4     /* what it prints is for programs even without --json, and stays as it is */
+	OPTIONS_TEXT = 4,    /* what it prints is for programs even without --json, and stays as it is */
+	/* it looks at the trace by analysis_run() or selection_run() first: what these find may be kept */
+	OPTIONS_INDEX = 8
 };
 
 struct option_spec {
