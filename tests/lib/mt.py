@@ -28,6 +28,7 @@ import traceback
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(TOP, os.environ.get("B", "build"))
+INDEX = os.path.abspath(os.environ["INDEX"]) if os.environ.get("INDEX") else "0"  # an index of each trace that is read
 SHIM = os.path.join(BUILD, "libmemtrace.so")
 MEMTRACE = os.path.join(BUILD, "memtrace")
 VENV = os.path.join(TOP, os.environ.get("VENV", "build/venv"))
@@ -146,9 +147,10 @@ def clean_env(**more):
 
 def asking_env(command, **more):
     """Of a command that reads traces: names that another one looked up are kept, which is most of what a small trace costs. That they are the same
-    without: symbol_cache.py."""
+    without: symbol_cache.py. So it is with what was found of a trace, INDEX=FOLDER tests/run NAME: index.py."""
     reads = command[0] == MEMTRACE and command[1:2] not in (["run"], ["start"], ["record"])
-    return clean_env(**({"MEMTRACE_SYMBOL_CACHE": os.path.join(BUILD, "tests/symbols")} if reads else {}), **more)
+    kept = {"MEMTRACE_SYMBOL_CACHE": os.path.join(BUILD, "tests/symbols"), "MEMTRACE_INDEX": INDEX} if reads else {}
+    return clean_env(**dict(kept, **more))
 
 
 def shim_env(output, preload=(), shim=None, **more):
