@@ -201,6 +201,25 @@ RECORDING = {
 }
 
 
+def case_a_link_is_written_through():
+    """As /dev/stdout, which is a link to a file where stdout is one: it stays a link, and stdout has all of it."""
+    link, out = os.path.join(mt.scratch("link"), "stdout"), os.path.join(mt.scratch("out"), "out")
+    os.symlink("/proc/self/fd/1", link)
+    for words, first in (("html", "<!doctype html>"), ("export --format folded", "")):
+        with open(out, "w", encoding="utf-8") as file:
+            done = subprocess.run([mt.MEMTRACE, *words.split(), "-o", link, ordinary()], stdout=file, stderr=subprocess.PIPE, env=mt.clean_env(), check=False)
+        mt.equal((done.returncode, done.stderr), (0, b""), words)
+        mt.check(os.path.islink(link), "%s: the link is gone" % words)
+        with open(out, encoding="utf-8") as file:
+            text = file.read()
+        mt.check(len(text) > 200 and text.lower().startswith(first), "%s: stdout has %r" % (words, text[:100]))
+    target = os.path.join(mt.scratch("target"), "page.html")
+    os.unlink(link)
+    os.symlink(target, link)
+    mt.equal(run("html", "-o", link, ordinary()).status, 0)
+    mt.check(os.path.islink(link) and os.path.getsize(target) > 10000, "where the link leads there is no page")
+
+
 @functools.lru_cache(None)
 def said(*words):
     done = run(*words)

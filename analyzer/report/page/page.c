@@ -6,13 +6,12 @@
 #include "analyzer/util/base64.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
+#include "analyzer/util/system/new_file.h"
 #include "analyzer/util/vec.h"
 #include "format/version.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 enum { MOST_STACKS = 1000, MOST_RECTANGLES = 200000, MOST_LISTED = 2000, MOST_LIVES = 6000, LEVEL = 6 };
@@ -224,26 +223,16 @@ static int write_to(FILE *f, const struct report *r, const struct packing *data,
 	return ferror(f) ? error_errno(MT_EOUTPUT, path, ERROR_NO_OFFSET) : 0;
 }
 
-/* Beside the file, so that it can be renamed; who reads it has the old one or the new one. */
 static int write_file(const struct report *r, const struct packing *data, const struct page_changes *changes,
 		      const char *path, uint64_t *bytes)
 {
-	struct stat st;
-	const bool renamed = lstat(path, &st) < 0 || S_ISREG(st.st_mode);
-	char *part = renamed ? output_format("%s.part", path) : strdup(path);
-	FILE *f = part ? fopen(part, "we") : NULL;
-	int e = !part ? error_memory() : !f ? error_errno(MT_EOUTPUT, path, ERROR_NO_OFFSET) : 0;
-	if (f) {
-		e = write_to(f, r, data, changes, path, bytes);
-		if (fclose(f) && e == 0)
-			e = error_errno(MT_EOUTPUT, path, ERROR_NO_OFFSET);
-		if (e == 0 && renamed && rename(part, path) < 0)
-			e = error_errno(MT_EOUTPUT, path, ERROR_NO_OFFSET);
-		if (e < 0 && renamed)
-			unlink(part);
-	}
-	free(part);
-	return e;
+	struct new_file to;
+	int e = new_file_open(&to, path);
+	if (e < 0)
+		return e;
+	e = write_to(to.file, r, data, changes, path, bytes);
+	const int closed = new_file_close(&to, e == 0);
+	return e < 0 ? e : closed;
 }
 
 int page_write(const struct report *r, const char *path, const struct page_content *c, uint64_t *bytes)

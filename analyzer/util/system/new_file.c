@@ -4,21 +4,39 @@
 #include "analyzer/util/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* /dev/stdout is a link to whatever stdout is; opened anew it would begin at its start. */
+static bool is_stdout(const char *path)
+{
+	struct stat there, out;
+	return !stat(path, &there) && !fstat(STDOUT_FILENO, &out) && there.st_dev == out.st_dev &&
+	       there.st_ino == out.st_ino;
+}
+
+static FILE *open_again(int fd)
+{
+	const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
+	if (copy >= 0 && !file)
+		close(copy);
+	return file;
+}
+
 int new_file_open(struct new_file *n, const char *path)
 {
 	struct stat st;
-	bool plain = stat(path, &st) != 0 || S_ISREG(st.st_mode);
+	const bool out = is_stdout(path), plain = !out && (lstat(path, &st) != 0 || S_ISREG(st.st_mode));
 	*n = (struct new_file){ .path = path };
 	if (plain) {
 		n->temporary = output_format("%s.%ld.new", path, (long)getpid());
 		if (!n->temporary)
 			return error_memory();
 	}
-	n->file = fopen(n->temporary ? n->temporary : path, "we");
+	n->file = out ? open_again(STDOUT_FILENO) : fopen(n->temporary ? n->temporary : path, "we");
 	if (n->file)
 		return 0;
 	int e = error_errno(MT_EOUTPUT, path, ERROR_NO_OFFSET);

@@ -1,5 +1,5 @@
 /* A file that is written beside its place and renamed into it when it is whole: who reads it sees the old one or the
- * new one. What is no regular file (a pipe, a device) is written as it is. */
+ * new one. What is no regular file (a pipe, a device, a link) is written as it is; what stdout is, behind its rest. */
 #ifndef MT_UTIL_SYSTEM_NEW_FILE_H
 #define MT_UTIL_SYSTEM_NEW_FILE_H
 
