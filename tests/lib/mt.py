@@ -28,7 +28,7 @@ import traceback
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(TOP, os.environ.get("B", "build"))
-INDEX = os.path.abspath(os.environ["INDEX"]) if os.environ.get("INDEX") else "0"  # an index of each trace that is read
+INDEX = os.path.abspath(os.environ["INDEX"]) if os.environ.get("INDEX") else "0"  # INDEX=FOLDER tests/run NAME: an index of each trace that is read
 SHIM = os.path.join(BUILD, "libmemtrace.so")
 MEMTRACE = os.path.join(BUILD, "memtrace")
 VENV = os.path.join(TOP, os.environ.get("VENV", "build/venv"))
@@ -141,16 +141,16 @@ def clean_env(**more):
         env["MEMTRACE_RECORD"] = os.environ["RECORD"]
     if os.environ.get("SAMPLE"):
         env["MEMTRACE_SAMPLE"] = os.environ["SAMPLE"]
-    env.update({k: v for k, v in more.items() if v is not None})
-    return env
+    env["MEMTRACE_INDEX"] = INDEX
+    env.update(more)
+    return {k: v for k, v in env.items() if v is not None}
 
 
 def asking_env(command, **more):
     """Of a command that reads traces: names that another one looked up are kept, which is most of what a small trace costs. That they are the same
-    without: symbol_cache.py. So it is with what was found of a trace, INDEX=FOLDER tests/run NAME: index.py."""
+    without: symbol_cache.py."""
     reads = command[0] == MEMTRACE and command[1:2] not in (["run"], ["start"], ["record"])
-    kept = {"MEMTRACE_SYMBOL_CACHE": os.path.join(BUILD, "tests/symbols"), "MEMTRACE_INDEX": INDEX} if reads else {}
-    return clean_env(**dict(kept, **more))
+    return clean_env(**({"MEMTRACE_SYMBOL_CACHE": os.path.join(BUILD, "tests/symbols")} if reads else {}), **more)
 
 
 def shim_env(output, preload=(), shim=None, **more):
