@@ -46,8 +46,8 @@ struct large {
 	size_t used; /* of these; 0 = it is free */
 };
 
-/* In front of the range. */
-struct heap {
+/* Its tables, in front of it. */
+struct range {
 	char *top, *usable; /* of spans: handed out, and readable, up to here */
 	char *large_top;
 	struct {
@@ -61,7 +61,7 @@ struct heap {
 	uint8_t size_of[SMALL_BYTES / SPAN]; /* by span: index of its size */
 };
 
-static struct heap *const heap = (void *)BASE;
+static struct range *const range = (void *)BASE;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool reserved, in_use;
 
@@ -103,7 +103,7 @@ static bool make_usable(char *from, size_t bytes)
 
 static char *first_span(void)
 {
-	return (char *)BASE + round_up(sizeof(struct heap), SPAN);
+	return (char *)BASE + round_up(sizeof(struct range), SPAN);
 }
 
 static bool begin(void)
@@ -111,19 +111,19 @@ static bool begin(void)
 	char *first = first_span();
 	if (!make_usable((char *)BASE, (size_t)(first - (char *)BASE)))
 		return false;
-	heap->top = heap->usable = first;
-	heap->large_top = (char *)BASE + SMALL_BYTES;
+	range->top = range->usable = first;
+	range->large_top = (char *)BASE + SMALL_BYTES;
 	return true;
 }
 
-bool mem_use(bool range)
+bool mem_use(bool on)
 {
 	const bool before = in_use;
-	if (range && !reserved && mem_is_fixed()) {
+	if (on && !reserved && mem_is_fixed()) {
 		reserved = reserve((void *)BASE, ALL_BYTES, MAP_FIXED_NOREPLACE);
 		reserved = reserved && begin();
 	}
-	in_use = range && reserved;
+	in_use = on && reserved;
 	return before;
 }
 
@@ -150,18 +150,18 @@ static size_t size_at(unsigned index)
 static bool add_span(unsigned index)
 {
 	const size_t size = size_at(index), bytes = round_up(size, SPAN);
-	if (heap->top + bytes > (char *)BASE + SMALL_BYTES)
+	if (range->top + bytes > (char *)BASE + SMALL_BYTES)
 		return false;
-	if (heap->top + bytes > heap->usable) {
-		const size_t more = round_up((size_t)(heap->top + bytes - heap->usable), STEP);
-		if (!make_usable(heap->usable, more))
+	if (range->top + bytes > range->usable) {
+		const size_t more = round_up((size_t)(range->top + bytes - range->usable), STEP);
+		if (!make_usable(range->usable, more))
 			return false;
-		heap->usable += more;
+		range->usable += more;
 	}
-	heap->size_of[((uintptr_t)heap->top - BASE) / SPAN] = (uint8_t)index;
-	heap->size[index].at = heap->top;
-	heap->size[index].end = heap->top + bytes;
-	heap->top += bytes;
+	range->size_of[((uintptr_t)range->top - BASE) / SPAN] = (uint8_t)index;
+	range->size[index].at = range->top;
+	range->size[index].end = range->top + bytes;
+	range->top += bytes;
 	return true;
 }
 
@@ -169,29 +169,29 @@ static void *take_small(size_t bytes)
 {
 	const unsigned index = size_index(bytes);
 	const size_t size = size_at(index);
-	struct cell *c = heap->size[index].free;
+	struct cell *c = range->size[index].free;
 	if (c) {
-		heap->size[index].free = c->next;
+		range->size[index].free = c->next;
 		return c;
 	}
-	if ((size_t)(heap->size[index].end - heap->size[index].at) < size && !add_span(index))
+	if ((size_t)(range->size[index].end - range->size[index].at) < size && !add_span(index))
 		return NULL;
-	char *p = heap->size[index].at;
-	heap->size[index].at += size;
+	char *p = range->size[index].at;
+	range->size[index].at += size;
 	return p;
 }
 
 static unsigned index_of(const void *p)
 {
-	return heap->size_of[((uintptr_t)p - BASE) / SPAN];
+	return range->size_of[((uintptr_t)p - BASE) / SPAN];
 }
 
 static void give_small(void *p)
 {
 	struct cell *c = p;
 	const unsigned index = index_of(p);
-	c->next = heap->size[index].free;
-	heap->size[index].free = c;
+	c->next = range->size[index].free;
+	range->size[index].free = c;
 }
 
 /* ---- large blocks ---------------------------------------------------------------------------------------- */
@@ -203,32 +203,32 @@ static bool is_large(const void *p)
 
 static struct large *large_of(const void *p)
 {
-	unsigned low = 0, high = heap->larges;
+	unsigned low = 0, high = range->larges;
 	while (high - low > 1) {
 		const unsigned mid = (low + high) / 2;
-		if (heap->large[mid].at <= (const char *)p)
+		if (range->large[mid].at <= (const char *)p)
 			low = mid;
 		else
 			high = mid;
 	}
-	return &heap->large[low];
+	return &range->large[low];
 }
 
 /* The least of the free ones with that room; else a new one. */
 static struct large *find_large(size_t bytes)
 {
 	struct large *best = NULL;
-	for (struct large *l = heap->large; l < heap->large + heap->larges; l++)
+	for (struct large *l = range->large; l < range->large + range->larges; l++)
 		if (!l->used && l->room >= bytes && l->room / 2 <= bytes && (!best || l->room < best->room))
 			best = l;
 	if (best)
 		return best;
 	const size_t room = round_up(bytes, LARGE_ALIGN);
-	if (heap->larges == MOST_LARGE || room > (size_t)((char *)BASE + ALL_BYTES - heap->large_top))
+	if (range->larges == MOST_LARGE || room > (size_t)((char *)BASE + ALL_BYTES - range->large_top))
 		return NULL;
-	best = &heap->large[heap->larges++];
-	*best = (struct large){ heap->large_top, room, 0 };
-	heap->large_top += room;
+	best = &range->large[range->larges++];
+	*best = (struct large){ range->large_top, room, 0 };
+	range->large_top += room;
 	return best;
 }
 
@@ -242,11 +242,16 @@ static void *take_large(size_t bytes)
 	return l->at;
 }
 
+/* Its addresses can be had again, as zeros; where the kernel refuses, they can't. */
+static void leave_large(struct large *l)
+{
+	if (reserve(l->at, l->used, MAP_FIXED))
+		l->used = 0;
+}
+
 static void give_large(void *p)
 {
-	struct large *l = large_of(p);
-	reserve(l->at, l->used, MAP_FIXED);
-	l->used = 0;
+	leave_large(large_of(p));
 }
 
 /* In its place, or its pages elsewhere. */
@@ -268,8 +273,7 @@ static void *resize_large(void *p, size_t bytes)
 	if (mremap(l->at, l->used, l->used, MREMAP_MAYMOVE | MREMAP_FIXED, to->at) != to->at)
 		return NULL;
 	to->used = used;
-	reserve(l->at, l->used, MAP_FIXED);
-	l->used = 0;
+	leave_large(l);
 	return to->at;
 }
 
@@ -279,7 +283,7 @@ static void *take(size_t bytes)
 {
 	pthread_mutex_lock(&lock);
 	void *p = bytes < LEAST_LARGE ? take_small(bytes) : take_large(bytes);
-	heap->overflowed |= !p;
+	range->overflowed |= !p;
 	pthread_mutex_unlock(&lock);
 	return p;
 }
@@ -429,14 +433,14 @@ static bool read_all(int fd, void *to, size_t n)
 /* The tables and the small blocks, then each large one. To be freed. */
 static struct part *parts_of(size_t *count)
 {
-	struct part *parts = malloc((heap->larges + 1) * sizeof(*parts));
+	struct part *parts = malloc((range->larges + 1) * sizeof(*parts));
 	*count = 0;
 	if (!parts)
 		return NULL;
-	parts[(*count)++] = (struct part){ BASE, (uintptr_t)heap->top - BASE };
-	for (unsigned i = 0; i < heap->larges; i++)
-		if (heap->large[i].used)
-			parts[(*count)++] = (struct part){ (uintptr_t)heap->large[i].at, heap->large[i].used };
+	parts[(*count)++] = (struct part){ BASE, (uintptr_t)range->top - BASE };
+	for (unsigned i = 0; i < range->larges; i++)
+		if (range->large[i].used)
+			parts[(*count)++] = (struct part){ (uintptr_t)range->large[i].at, range->large[i].used };
 	return parts;
 }
 
@@ -466,9 +470,9 @@ int mem_save(int fd, void *root, uint64_t most)
 	ZSTD_CCtx *zstd = ZSTD_createCCtx();
 	void *buffer = malloc(room);
 	size_t count = 0;
-	heap->root = root;
-	struct part *parts = reserved && mem_has(root) && !heap->overflowed ? parts_of(&count) : NULL;
-	const struct head h = { BASE, count, sizeof(struct heap), crc_of(parts, count) };
+	range->root = root;
+	struct part *parts = reserved && mem_has(root) && !range->overflowed ? parts_of(&count) : NULL;
+	const struct head h = { BASE, count, sizeof(struct range), crc_of(parts, count) };
 	bool saved = zstd && buffer && parts;
 	if (saved) {
 		ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
@@ -506,7 +510,7 @@ static bool load_part(int fd, ZSTD_DCtx *zstd, void *buffer, size_t room, const 
 static struct part *read_parts(int fd, size_t *count)
 {
 	struct head h;
-	if (!read_all(fd, &h, sizeof(h)) || h.base != BASE || h.table_bytes != sizeof(struct heap) || !h.parts ||
+	if (!read_all(fd, &h, sizeof(h)) || h.base != BASE || h.table_bytes != sizeof(struct range) || !h.parts ||
 	    h.parts > MOST_LARGE + 1)
 		return NULL;
 	struct part *parts = malloc(h.parts * sizeof(*parts));
@@ -526,7 +530,7 @@ static bool load_all(int fd, ZSTD_DCtx *zstd, void *buffer, size_t room)
 	for (size_t i = 0; loaded && i < count; i++)
 		loaded = load_part(fd, zstd, buffer, room, &parts[i]);
 	if (loaded)
-		heap->usable = heap->top; /* no more was kept */
+		range->usable = range->top; /* no more was kept */
 	free(parts);
 	return loaded && read(fd, &more, 1) == 0;
 }
@@ -548,5 +552,5 @@ void *mem_load(int fd)
 	ZSTD_freeDCtx(zstd);
 	if (!loaded)
 		mem_clear();
-	return loaded ? heap->root : NULL;
+	return loaded ? range->root : NULL;
 }

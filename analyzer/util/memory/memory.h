@@ -24,7 +24,7 @@ bool mem_is_fixed(void);
 
 /* From now on allocations come from the range, or from the C library again; for all threads. Returns what held before.
  * Blocks may be changed and freed at any time. Without room for the range all comes from the C library. */
-bool mem_use(bool range);
+bool mem_use(bool on);
 
 /* Whether it points into the range. */
 bool mem_has(const void *p);
