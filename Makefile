@@ -115,8 +115,9 @@ musl: $(B)/libmemtrace.so
 	@cp $(B)/libmemtrace.so $(B)/musl/
 setup-musl: ; $(SETUP) musl
 
-# What no header declares is static.
+# What no header declares is static. What is allocated by half by other names would crash who loads an index: objects of before these are made anew.
 $(ANALYZER): WARN += -Wmissing-prototypes
+$(ANALYZER): analyzer/util/memory/names.h
 $(ANALYZER): $(B)/%.o: % | $(B)/.deps
 	@mkdir -p $(@D)
 	$(COMPILE) -include analyzer/util/memory/names.h -c -o $@ $<

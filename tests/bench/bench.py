@@ -179,10 +179,14 @@ def run(tracer, command, scratch, weigh=False):
     return Run(folder, status, end - start, own, total, rss, parse(text))
 
 
-def report(run_):
-    """The JSON report of a run's trace."""
-    done = subprocess.run([MEMTRACE, "report", "--json", run_.trace], stdout=subprocess.PIPE, check=True)
+def answer(run_, command):
+    """The JSON of a command on a run's trace."""
+    done = subprocess.run([MEMTRACE, command, "--json", run_.trace], stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout)
+
+
+def report(run_):
+    return answer(run_, "report")
 
 
 def host_events(figures):

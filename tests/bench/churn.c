@@ -2,8 +2,9 @@
  * Allocation-heavy: THREADS threads each keep 4,096 blocks alive and replace a random one at a time, through 1 to
  * DEPTH frames. Every event is on a stack of another depth than the one before, so a recorder can't guess.
  *
- * usage: churn THREADS COUNT[s] DEPTH   COUNT pairs of free and malloc a thread, or for so many seconds
+ * usage: churn THREADS COUNT[s] DEPTH [LEAK]   COUNT pairs of free and malloc a thread, or for so many seconds
  *
+ * With LEAK main keeps so many bytes meanwhile, a hundredth of them at a time; for seconds only.
  * Prints what the loop alone took (`bench NAME VALUE` lines), not what starting and stopping did.
  * Also built as a shared object whose main() a Python program calls, for tracers that trace nothing else.
  */
@@ -25,7 +26,7 @@
 struct worker {
 	pthread_t id;
 	uint64_t random;
-	uint64_t events;
+	uint64_t events, blocks, bytes; /* blocks, bytes: allocated in all */
 	uint64_t stalls; /* groups of 64 pairs, a few microseconds each, that took over STALL_NS */
 	uint64_t worst_ns;
 	uint64_t cpu_ns; /* unlike the time, the same on a machine with other work to do */
@@ -74,9 +75,13 @@ static void replace_one(struct worker *w, void **alive)
 {
 	uint32_t which = next_random(w) % ALIVE, how = next_random(w);
 
+	const size_t size = 16 + (how >> 8) % 1000;
+
 	w->events += alive[which] ? 2 : 1;
+	w->blocks++;
+	w->bytes += size;
 	free(alive[which]);
-	alive[which] = descend((int)(how % (unsigned)depth), 16 + (how >> 8) % 1000);
+	alive[which] = descend((int)(how % (unsigned)depth), size);
 }
 
 static void *work(void *arg)
@@ -116,10 +121,31 @@ static void print_status(const char *key, const char *name)
 		fclose(f);
 }
 
-static void run(struct worker *workers, int threads)
+enum { PAUSES = 100 };
+
+void *kept[PAUSES];
+
+static NOINLINE void keep_a_little(int number, size_t size)
 {
-	uint64_t start, end, events = 0, stalls = 0, worst = 0, cpu = 0;
-	struct timespec pause = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
+	kept[number] = allocate(size);
+}
+
+/* So many seconds. */
+static void wait_and_leak(size_t leak)
+{
+	const double each = seconds / PAUSES;
+	const struct timespec pause = { (time_t)each, (long)((each - (double)(time_t)each) * 1e9) };
+
+	for (int i = 0; i < PAUSES; i++) {
+		nanosleep(&pause, NULL);
+		if (leak)
+			keep_a_little(i, leak / PAUSES);
+	}
+}
+
+static void run(struct worker *workers, int threads, size_t leak)
+{
+	uint64_t start, end, events = 0, blocks = 0, bytes = 0, stalls = 0, worst = 0, cpu = 0;
 
 	pthread_barrier_init(&barrier, NULL, (unsigned)threads + 1);
 	for (int i = 0; i < threads; i++) {
@@ -129,7 +155,7 @@ static void run(struct worker *workers, int threads)
 	pthread_barrier_wait(&barrier);
 	start = clock_ns(CLOCK_MONOTONIC);
 	if (!pairs) {
-		nanosleep(&pause, NULL);
+		wait_and_leak(leak);
 		atomic_store(&stop, 1);
 	}
 	pthread_barrier_wait(&barrier);
@@ -137,10 +163,13 @@ static void run(struct worker *workers, int threads)
 	for (int i = 0; i < threads; i++) {
 		pthread_join(workers[i].id, NULL);
 		events += workers[i].events;
+		blocks += workers[i].blocks;
+		bytes += workers[i].bytes;
 		stalls += workers[i].stalls;
 		cpu += workers[i].cpu_ns;
 		worst = workers[i].worst_ns > worst ? workers[i].worst_ns : worst;
 	}
+	printf("bench blocks %llu\nbench bytes %llu\n", (unsigned long long)blocks, (unsigned long long)bytes);
 	printf("bench seconds %.6f\nbench cpu_seconds %.6f\nbench events %llu\nbench stalls %llu\nbench worst_ms %.3f\n",
 	       (double)(end - start) / 1e9, (double)cpu / 1e9, (unsigned long long)events, (unsigned long long)stalls,
 	       (double)worst / 1e6);
@@ -154,14 +183,14 @@ int main(int argc, char **argv)
 
 	depth = argc > 3 ? atoi(argv[3]) : 16;
 	if (threads < 1 || threads > THREADS_MAX || depth < 1 || atof(count) <= 0) {
-		fprintf(stderr, "usage: churn THREADS COUNT[s] DEPTH\n");
+		fprintf(stderr, "usage: churn THREADS COUNT[s] DEPTH [LEAK]\n");
 		return 2;
 	}
 	if (strchr(count, 's'))
 		seconds = atof(count);
 	else
 		pairs = atol(count);
-	run(workers, threads);
+	run(workers, threads, argc > 4 ? (size_t)atol(argv[4]) : 0);
 	print_status("VmHWM:", "peak_rss_kib");
 	fflush(stdout);
 	return 0;

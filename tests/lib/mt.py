@@ -155,7 +155,7 @@ def asking_env(command, **more):
 
 def shim_env(output, preload=(), shim=None, **more):
     """The environment of `LD_PRELOAD=libmemtrace.so MEMTRACE_OUTPUT=... command`."""
-    return clean_env(LD_PRELOAD=" ".join([shim or SHIM, *preload]), MEMTRACE_OUTPUT=output, **more)
+    return clean_env(MEMTRACE_INDEX=None, LD_PRELOAD=" ".join([shim or SHIM, *preload]), MEMTRACE_OUTPUT=output, **more)
 
 
 class Done:
