@@ -553,7 +553,7 @@ def long():
 def on_terminal(words, stdout=None, fast=True, **env):
     """What the command prints on the terminal that its stderr is, and on another file."""
     master, slave = pty.openpty()
-    env = mt.clean_env(**{"TERM": "xterm", "LANG": "C.UTF-8", **env})
+    env = mt.clean_env(**{"TERM": "xterm", "LANG": "C.UTF-8", "MEMTRACE_INDEX": "0", **env})
     if fast:
         env["LD_PRELOAD"] = os.path.join(mt.BUILD, "tests/programs/libfast.so")
     child = subprocess.Popen([mt.MEMTRACE, *words], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE if stdout is None else slave,

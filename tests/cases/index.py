@@ -184,7 +184,7 @@ def case_two_commands_at_once():
 
 def case_what_is_not_kept():
     path, home = unpacked("tree"), mt.scratch("home")
-    for words, setting in (("report", None), ("report", "0"), ("report --process 1", folder()), ("leaks --from 0.01", folder()), ("report --force", folder())):
+    for words, setting in (("report", ""), ("report", "0"), ("report --process 1", folder()), ("leaks --from 0.01", folder()), ("report --force", folder())):
         done = mt.execute([mt.MEMTRACE, *words.split(), path], env=mt.clean_env(MEMTRACE_INDEX=setting, HOME=home, XDG_CACHE_HOME=""))
         mt.check(done.status in (0, 1, 2), done.err)
         kept = [os.path.join(at, name) for at, _, names in os.walk(home) for name in names] + indices(setting or "0")

@@ -141,21 +141,23 @@ def clean_env(**more):
         env["MEMTRACE_RECORD"] = os.environ["RECORD"]
     if os.environ.get("SAMPLE"):
         env["MEMTRACE_SAMPLE"] = os.environ["SAMPLE"]
-    env["MEMTRACE_INDEX"] = INDEX
-    env.update(more)
-    return {k: v for k, v in env.items() if v is not None}
+    env.update({k: v for k, v in more.items() if v is not None})
+    return env
+
+
+def reads(command):
+    return command[0] == MEMTRACE and command[1:2] not in (["run"], ["start"], ["record"])
 
 
 def asking_env(command, **more):
     """Of a command that reads traces: names that another one looked up are kept, which is most of what a small trace costs. That they are the same
     without: symbol_cache.py."""
-    reads = command[0] == MEMTRACE and command[1:2] not in (["run"], ["start"], ["record"])
-    return clean_env(**({"MEMTRACE_SYMBOL_CACHE": os.path.join(BUILD, "tests/symbols")} if reads else {}), **more)
+    return clean_env(**({"MEMTRACE_SYMBOL_CACHE": os.path.join(BUILD, "tests/symbols")} if reads(command) else {}), **more)
 
 
 def shim_env(output, preload=(), shim=None, **more):
     """The environment of `LD_PRELOAD=libmemtrace.so MEMTRACE_OUTPUT=... command`."""
-    return clean_env(MEMTRACE_INDEX=None, LD_PRELOAD=" ".join([shim or SHIM, *preload]), MEMTRACE_OUTPUT=output, **more)
+    return clean_env(LD_PRELOAD=" ".join([shim or SHIM, *preload]), MEMTRACE_OUTPUT=output, **more)
 
 
 class Done:
@@ -175,7 +177,10 @@ def execute(command, env=None, cwd=None, stdin=None, timeout=WAIT, **popen):
             given.write(stdin)
             given.seek(0)
         begin = time.monotonic(), processor_seconds()
-        child = subprocess.Popen(command, env=env or asking_env(list(command)), cwd=cwd or scratch(), stdin=given, stdout=out,
+        env = dict(env or asking_env(list(command)))
+        if reads(list(command)):
+            env.setdefault("MEMTRACE_INDEX", INDEX)
+        child = subprocess.Popen(command, env=env, cwd=cwd or scratch(), stdin=given, stdout=out,
                                  stderr=err, start_new_session=True, **popen)
         try:
             status = child.wait(timeout)
