@@ -179,9 +179,9 @@ def run(tracer, command, scratch, weigh=False):
     return Run(folder, status, end - start, own, total, rss, parse(text))
 
 
-def answer(run_, command):
+def answer(run_, command, index="0"):
     """The JSON of a command on a run's trace."""
-    done = subprocess.run([MEMTRACE, command, "--json", run_.trace], stdout=subprocess.PIPE, check=True)
+    done = subprocess.run([MEMTRACE, command, "--json", run_.trace], stdout=subprocess.PIPE, check=True, env=dict(os.environ, MEMTRACE_INDEX=index))
     return json.loads(done.stdout)
 
 
