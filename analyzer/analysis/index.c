@@ -4,6 +4,7 @@
 #include "analyzer/symbols/module/symbols.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/memory/memory.h"
+#include "analyzer/util/memory/whole.h"
 #include "analyzer/util/system/own_build_id.h"
 #include "analyzer/util/ticks.h"
 #include "analyzer/util/vec.h"
@@ -11,7 +12,6 @@
 #include "format/format.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -195,18 +195,6 @@ static uint64_t make_room(int folder, const char *name)
 	return left < free_part ? left : free_part;
 }
 
-static bool read_all(int fd, void *to, size_t n)
-{
-	for (char *at = to; n;) {
-		ssize_t got = read(fd, at, n);
-		if (got <= 0)
-			return false;
-		at += got;
-		n -= (size_t)got;
-	}
-	return true;
-}
-
 /* The index of that key, at what mem_save() wrote; sets x->has. -1: there is none. */
 static int open_index(struct index *x, const struct selection *sel)
 {
@@ -220,9 +208,10 @@ static int open_index(struct index *x, const struct selection *sel)
 	close(folder);
 	if (fd < 0)
 		return -1;
-	const bool good = is_only_ours(fd) && read_all(fd, &h, sizeof(h)) && !memcmp(h.magic, MAGIC, sizeof(h.magic)) &&
-			  h.crc == crc_of(h) && h.key_bytes == x->bytes && h.selection == (uintptr_t)sel &&
-			  (key = malloc(x->bytes)) && read_all(fd, key, x->bytes) && !memcmp(key, x->key, x->bytes);
+	const bool good = is_only_ours(fd) && whole_read(fd, &h, sizeof(h)) &&
+			  !memcmp(h.magic, MAGIC, sizeof(h.magic)) && h.crc == crc_of(h) && h.key_bytes == x->bytes &&
+			  h.selection == (uintptr_t)sel && (key = malloc(x->bytes)) && whole_read(fd, key, x->bytes) &&
+			  !memcmp(key, x->key, x->bytes);
 	free(key);
 	if (good) {
 		x->has = h.wants;
@@ -306,17 +295,12 @@ static bool is_unchanged(const struct index *x, const struct selection *sel)
 	return same;
 }
 
-static bool write_all(int fd, const void *from, size_t n)
-{
-	return write(fd, from, n) == (ssize_t)n;
-}
-
 static bool write_index(const struct index *x, struct kept *k, unsigned wants, int fd, uint64_t most)
 {
 	struct head h = { .key_bytes = x->bytes, .selection = (uintptr_t)k->selection, .wants = wants };
 	memcpy(h.magic, MAGIC, sizeof(h.magic));
 	h.crc = crc_of(h);
-	return write_all(fd, &h, sizeof(h)) && write_all(fd, x->key, x->bytes) && !mem_save(fd, k, most);
+	return whole_write(fd, &h, sizeof(h)) && whole_write(fd, x->key, x->bytes) && !mem_save(fd, k, most);
 }
 
 /* Beside its place, and renamed when it is whole. */

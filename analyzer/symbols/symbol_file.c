@@ -3,6 +3,7 @@
 #include "analyzer/reader/files/file.h"
 #include "analyzer/reader/memory_bound.h"
 #include "analyzer/util/error.h"
+#include "analyzer/util/memory/whole.h"
 #include "analyzer/util/vec.h"
 #include "format/format.h"
 #include "format/varint.h"
@@ -366,20 +367,6 @@ static int encode(const struct symbols *s, struct redact *redact, struct bytes *
 	return o.error;
 }
 
-static int write_all(int fd, const void *from, size_t n, const char *path)
-{
-	for (const char *at = from; n;) {
-		ssize_t done = write(fd, at, n);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return error_errno(MT_EOUTPUT, path, ERROR_NO_OFFSET);
-		at += done;
-		n -= (size_t)done;
-	}
-	return 0;
-}
-
 static int replace(const char *dir, const struct bytes *whole)
 {
 	char path[4096], temporary[4096 + 16];
@@ -391,7 +378,7 @@ static int replace(const char *dir, const struct bytes *whole)
 	int fd = mkstemp(temporary); /* 0600 */
 	if (fd < 0)
 		return error_errno(MT_EOUTPUT, path, ERROR_NO_OFFSET);
-	int e = write_all(fd, whole->base, whole->count, path);
+	int e = whole_write(fd, whole->base, whole->count) ? 0 : error_errno(MT_EOUTPUT, path, ERROR_NO_OFFSET);
 	if (close(fd) && !e)
 		e = error_errno(MT_EOUTPUT, path, ERROR_NO_OFFSET);
 	if (!e && rename(temporary, path))

@@ -1,11 +1,11 @@
 #include "analyzer/util/output.h"
 
 #include "analyzer/util/memory/memory.h"
+#include "analyzer/util/memory/whole.h"
 #include "analyzer/util/print.h"
 #include "format/text.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -57,18 +57,6 @@ static int length_of(unsigned char first)
 	return first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-static bool write_all(int fd, const char *text, size_t size)
-{
-	while (size) {
-		ssize_t n = write(fd, text, size);
-		if (n < 0 && errno != EINTR)
-			return false;
-		text += n < 0 ? 0 : n;
-		size -= n < 0 ? 0 : (size_t)n;
-	}
-	return true;
-}
-
 static ssize_t write_ascii(void *cookie, const char *text, size_t size)
 {
 	struct ascii *a = cookie;
@@ -89,7 +77,7 @@ static ssize_t write_ascii(void *cookie, const char *text, size_t size)
 				out[n++] = output_ascii(a->text, length);
 			a->have = 0;
 		}
-		if (!write_all(a->fd, out, n))
+		if (!whole_write(a->fd, out, n))
 			return 0; /* stdio's word for an error */
 	}
 	return (ssize_t)size;

@@ -1,13 +1,13 @@
 #include "analyzer/symbols/module/symbol_cache.h"
 
 #include "analyzer/symbols/module/symbol_answer.h"
+#include "analyzer/util/memory/whole.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/search.h"
 #include "format/fnv.h"
 #include "format/format.h"
 #include "format/version.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -236,20 +236,6 @@ void symbol_cache_add(struct symbol_cache *c, const void *opened, size_t opened_
 	c->added = true;
 }
 
-static bool write_all(int fd, const uint8_t *at, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, at, n);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return false;
-		at += done;
-		n -= (size_t)done;
-	}
-	return true;
-}
-
 /* No two processes have the same name for what they write: those of another machine may have the same PID. */
 static void replace(const struct symbol_cache *c, const struct bytes *whole)
 {
@@ -259,7 +245,7 @@ static void replace(const struct symbol_cache *c, const struct bytes *whole)
 	mkdir(c->dir, 0777);
 	int fd = temporary ? open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
 	if (fd >= 0) {
-		bool written = write_all(fd, whole->base, whole->count);
+		bool written = whole_write(fd, whole->base, whole->count);
 		if (close(fd) || !written || rename(temporary, c->path))
 			unlink(temporary);
 	}

@@ -4,6 +4,7 @@
 #include "analyzer/reader/memory_bound.h"
 #include "analyzer/symbols/module/module_file.h"
 #include "analyzer/symbols/module/symbol_answer.h"
+#include "analyzer/util/memory/whole.h"
 #include "analyzer/symbols/module/symbol_cache.h"
 #include "format/format.h"
 
@@ -481,20 +482,6 @@ static const char *reason(int status)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS ? changed : "can't be read";
 }
 
-static bool receive(int fd, void *to, size_t n)
-{
-	for (char *at = to; n;) {
-		ssize_t got = read(fd, at, n);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		at += got;
-		n -= (size_t)got;
-	}
-	return true;
-}
-
 static void ask(int fd, const struct symbol_question *q)
 {
 	struct head h = { .seen_ns = q->id.seen_ns,
@@ -535,11 +522,11 @@ static void take_opened(const uint8_t *bytes, size_t n, const struct symbol_ques
 static bool get_answer(struct symbol_worker *w, const struct symbol_question *q, struct answer *a,
 		       symbol_worker_take *take, void *data)
 {
-	if (!receive(w->fd, a, sizeof(*a)) || a->state > SYMBOLS_GIVEN_UP || a->bytes > MOST_ANSWER ||
+	if (!whole_read(w->fd, a, sizeof(*a)) || a->state > SYMBOLS_GIVEN_UP || a->bytes > MOST_ANSWER ||
 	    a->opened_bytes > MOST_ANSWER)
 		return false;
 	uint8_t *bytes = malloc(a->opened_bytes + a->bytes + 1);
-	bool good = bytes && receive(w->fd, bytes, a->opened_bytes + a->bytes) &&
+	bool good = bytes && whole_read(w->fd, bytes, a->opened_bytes + a->bytes) &&
 		    take_places(bytes + a->opened_bytes, a->bytes, take, data);
 	if (good)
 		take_opened(bytes, a->opened_bytes, q, data);

@@ -1,6 +1,7 @@
 #include "analyzer/util/memory/memory.h"
 
 #include "analyzer/util/memory/names.h"
+#include "analyzer/util/memory/whole.h"
 
 #include <elf.h>
 #include <link.h>
@@ -406,30 +407,6 @@ static uint64_t crc_of(const struct part *parts, size_t count)
 	return crc32_z(0, (const Bytef *)parts, count * sizeof(*parts));
 }
 
-static bool write_all(int fd, const void *from, size_t n)
-{
-	for (const char *at = from; n;) {
-		ssize_t did = write(fd, at, n);
-		if (did <= 0)
-			return false;
-		at += did;
-		n -= (size_t)did;
-	}
-	return true;
-}
-
-static bool read_all(int fd, void *to, size_t n)
-{
-	for (char *at = to; n;) {
-		ssize_t got = read(fd, at, n);
-		if (got <= 0)
-			return false;
-		at += got;
-		n -= (size_t)got;
-	}
-	return true;
-}
-
 /* The tables and the small blocks, then each large one. To be freed. */
 static struct part *parts_of(size_t *count)
 {
@@ -456,8 +433,8 @@ static bool save_part(int fd, ZSTD_CCtx *zstd, void *buffer, size_t room, const 
 		const char *from = (const char *)p->at + done;
 		const size_t got = is_zero(from, n) ? 0 : ZSTD_compress2(zstd, buffer, room, from, n);
 		const uint32_t bytes = (uint32_t)got;
-		if (ZSTD_isError(got) || got + sizeof(bytes) > *left || !write_all(fd, &bytes, sizeof(bytes)) ||
-		    !write_all(fd, buffer, got))
+		if (ZSTD_isError(got) || got + sizeof(bytes) > *left || !whole_write(fd, &bytes, sizeof(bytes)) ||
+		    !whole_write(fd, buffer, got))
 			return false;
 		*left -= got + sizeof(bytes);
 	}
@@ -477,7 +454,7 @@ int mem_save(int fd, void *root, uint64_t most)
 	if (saved) {
 		ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
 		ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
-		saved = write_all(fd, &h, sizeof(h)) && write_all(fd, parts, count * sizeof(*parts));
+		saved = whole_write(fd, &h, sizeof(h)) && whole_write(fd, parts, count * sizeof(*parts));
 	}
 	for (size_t i = 0; saved && i < count; i++)
 		saved = save_part(fd, zstd, buffer, room, &parts[i], &most);
@@ -495,7 +472,7 @@ static bool load_part(int fd, ZSTD_DCtx *zstd, void *buffer, size_t room, const 
 		const size_t n = p->bytes - done < PIECE ? p->bytes - done : PIECE;
 		char *to = (char *)p->at + done;
 		uint32_t bytes;
-		if (!read_all(fd, &bytes, sizeof(bytes)) || bytes > room || !read_all(fd, buffer, bytes))
+		if (!whole_read(fd, &bytes, sizeof(bytes)) || bytes > room || !whole_read(fd, buffer, bytes))
 			return false;
 		if (!bytes)
 			continue;
@@ -510,12 +487,12 @@ static bool load_part(int fd, ZSTD_DCtx *zstd, void *buffer, size_t room, const 
 static struct part *read_parts(int fd, size_t *count)
 {
 	struct head h;
-	if (!read_all(fd, &h, sizeof(h)) || h.base != BASE || h.table_bytes != sizeof(struct range) || !h.parts ||
+	if (!whole_read(fd, &h, sizeof(h)) || h.base != BASE || h.table_bytes != sizeof(struct range) || !h.parts ||
 	    h.parts > MOST_LARGE + 1)
 		return NULL;
 	struct part *parts = malloc(h.parts * sizeof(*parts));
 	*count = h.parts;
-	if (parts && read_all(fd, parts, h.parts * sizeof(*parts)) && crc_of(parts, h.parts) == h.crc)
+	if (parts && whole_read(fd, parts, h.parts * sizeof(*parts)) && crc_of(parts, h.parts) == h.crc)
 		return parts;
 	free(parts);
 	return NULL;

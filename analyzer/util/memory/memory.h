@@ -9,7 +9,7 @@
  * What is kept must not point to anything else: the C library's memory, a stack, the environment, file descriptors,
  * threads. Who loads a file renews these.
  *
- * Small blocks are of some seventy sizes, each cut from spans of its own; large ones have mappings of their own. Sizes
+ * Small blocks are of 64 sizes, each cut from spans of its own; large ones have mappings of their own. Sizes
  * of blocks aren't stored beside them, but of spans and mappings in tables in front.
  */
 #ifndef MT_UTIL_MEMORY_MEMORY_H
