@@ -115,7 +115,7 @@ musl: $(B)/libmemtrace.so
 	@cp $(B)/libmemtrace.so $(B)/musl/
 setup-musl: ; $(SETUP) musl
 
-# What no header declares is static. What is allocated by half by other names would crash who loads an index: objects of before these are made anew.
+# What no header declares is static. Each object allocates by these names: memory that one got elsewhere would be missing in an index.
 $(ANALYZER): WARN += -Wmissing-prototypes
 $(ANALYZER): analyzer/util/memory/names.h
 $(ANALYZER): $(B)/%.o: % | $(B)/.deps
